@@ -32,6 +32,8 @@ type Config struct {
 
 	// Pprof serves profiles on AdminAddr.
 	Pprof bool
+	// Quit, if set, is called by POST /quitquitquit on AdminAddr. It must end the context of Run.
+	Quit func()
 
 	// DrainTimeout is the total time of a stop, see StopTime. In most of it, clients settle the messages that they have
 	// locked; then the rest is released. Zero releases them at once.

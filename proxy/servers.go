@@ -67,7 +67,7 @@ func (p *Proxy) newServers(measures *obs.Metrics, calls *obs.Calls, metrics *pro
 	pages := admin.Config{
 		Readiness: p.readiness, Metrics: metrics, Hosts: p.hosts(p.config.AdminAddr),
 		BodyTimeout: p.config.RequestTime, Settings: p.config.Settings, Pprof: p.config.Pprof,
-		Drain: p.Drain, DrainTimeout: p.config.DrainTimeout, Logger: p.logger,
+		Drain: p.Drain, Quit: p.config.Quit, DrainTimeout: p.config.DrainTimeout, Logger: p.logger,
 	}
 	p.admin = p.server(admin.New(pages))
 	pages.Hosts = p.hosts(p.config.ProbeAddr)

@@ -22,7 +22,9 @@ type cluster struct {
 	last    []*redis.Client // what the last one found
 }
 
-func connectCluster(o Options, s several, onConnect func(context.Context, *redis.Conn) error) (servers, error) {
+func connectCluster(
+	o Options, s several, onConnect func(context.Context, *redis.Conn) error, conns *openConns,
+) (servers, error) {
 	if len(s.path) > 0 {
 		return nil, badSeveral() // a cluster has no databases
 	}
@@ -30,11 +32,11 @@ func connectCluster(o Options, s several, onConnect func(context.Context, *redis
 		Addrs: s.addresses, Username: s.user, Password: s.password, TLSConfig: s.tls,
 		MaxRetries: -1, DialerRetries: 1, Protocol: 2, // as for one Redis; what may be repeated says call.NoRetry
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, PoolSize: o.PoolSize,
-		ClientName: clientName, OnConnect: onConnect,
+		ConnMaxIdleTime: conns.idle, ClientName: clientName, OnConnect: onConnect,
 		ClusterStateReloadInterval: followEvery, // a client that reaches a primary no more is not redirected
 		DisableRoutingPolicies:     true,        // all commands have keys, or name their server
 	})
-	client.OnNewNode(func(node *redis.Client) { node.AddHook(greeter{}) })
+	client.OnNewNode(func(node *redis.Client) { node.AddHook(greeter{conns}) })
 	return &cluster{ClusterClient: client, addresses: s.addresses}, nil
 }
 

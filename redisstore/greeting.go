@@ -56,17 +56,18 @@ func unsentCause(err error) string {
 	return causeUnreachable
 }
 
-// greeter makes the connections of a client know when their handshake has ended.
-type greeter struct{}
+// greeter makes the connections of a client know when their handshake has ended, and whether they are used.
+type greeter struct{ conns *openConns }
 
 // DialHook implements redis.Hook.
-func (greeter) DialHook(dial redis.DialHook) redis.DialHook {
+func (g greeter) DialHook(dial redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
 			return nil, &unsent{err, causeUnreachable}
 		}
-		greeted := &greetedConn{Conn: conn}
+		greeted := &greetedConn{Conn: conn, from: g.conns}
+		g.conns.add(greeted)
 		if socket, ok := conn.(syscall.Conn); ok {
 			return &greetedSocket{greeted, socket}, nil
 		}
@@ -86,6 +87,8 @@ func (greeter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 type greetedConn struct {
 	net.Conn
 
+	from   *openConns
+	isUsed atomic.Bool // since the last look at idle connections
 	isOver atomic.Bool // the handshake; a call was sent
 	isFull atomic.Bool // Redis has reached maxclients and closes the connection
 }
@@ -104,8 +107,15 @@ var maxClients = []byte("-ERR max number of clients reached")
 
 var errFull = errors.New("maxclients: Redis has as many connections as it permits")
 
+// Close closes the connection.
+func (c *greetedConn) Close() error {
+	c.from.remove(c)
+	return c.Conn.Close()
+}
+
 // Write writes to the connection, except a call after Redis has reached maxclients.
 func (c *greetedConn) Write(p []byte) (int, error) {
+	c.isUsed.Store(true)
 	if c.isOver.Load() {
 		return c.Conn.Write(p)
 	}
@@ -129,6 +139,7 @@ func (c *greetedConn) Write(p []byte) (int, error) {
 // Read reads from the connection.
 func (c *greetedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	c.isUsed.Store(true)
 	if c.isOver.Load() {
 		return n, err
 	}

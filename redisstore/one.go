@@ -18,7 +18,7 @@ type oneServer struct {
 	name string
 }
 
-func connectOne(o Options, onConnect func(context.Context, *redis.Conn) error) (servers, error) {
+func connectOne(o Options, onConnect func(context.Context, *redis.Conn) error, conns *openConns) (servers, error) {
 	c, err := redis.ParseURL(o.URL)
 	if err != nil {
 		// The library's text may contain the URL and with it the password.
@@ -36,6 +36,7 @@ func connectOne(o Options, onConnect func(context.Context, *redis.Conn) error) (
 	c.ReadTimeout = or(o.ReadTimeout, c.ReadTimeout)
 	c.WriteTimeout = or(o.WriteTimeout, c.WriteTimeout)
 	c.PoolSize = or(o.PoolSize, c.PoolSize)
+	c.ConnMaxIdleTime = conns.idle
 	c.ClientName = clientName
 	c.OnConnect = onConnect
 	if c.TLSConfig != nil {
@@ -44,7 +45,7 @@ func connectOne(o Options, onConnect func(context.Context, *redis.Conn) error) (
 		}
 	}
 	client := redis.NewClient(c)
-	client.AddHook(greeter{})
+	client.AddHook(greeter{conns})
 	return oneServer{client, c.Addr}, nil
 }
 
@@ -54,7 +55,7 @@ func (o oneServer) universal() redis.UniversalClient { return o.Client }
 const clientName = "sidebus"
 
 func connectBySentinels(
-	o Options, s several, onConnect func(context.Context, *redis.Conn) error,
+	o Options, s several, onConnect func(context.Context, *redis.Conn) error, conns *openConns,
 ) (servers, error) {
 	database := 0
 	if len(s.path) == 2 {
@@ -72,9 +73,9 @@ func connectBySentinels(
 		Username: s.user, Password: s.password, TLSConfig: s.tls,
 		MaxRetries: -1, DialerRetries: 1, Protocol: 2, // as for one Redis
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, PoolSize: o.PoolSize,
-		ClientName: clientName, OnConnect: onConnect,
+		ConnMaxIdleTime: conns.idle, ClientName: clientName, OnConnect: onConnect,
 	})
-	client.AddHook(greeter{})
+	client.AddHook(greeter{conns})
 	return oneServer{client, fmt.Sprintf("%s of Sentinels %s", s.path[0], strings.Join(s.addresses, ","))}, nil
 }
 

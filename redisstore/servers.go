@@ -49,14 +49,14 @@ const (
 )
 
 // connect returns the servers of a URL. onConnect is called for each new connection.
-func connect(o Options, onConnect func(context.Context, *redis.Conn) error) (servers, error) {
+func connect(o Options, onConnect func(context.Context, *redis.Conn) error, conns *openConns) (servers, error) {
 	scheme, rest, _ := strings.Cut(o.URL, "://")
 	plain, isTLS := scheme, false
 	if after, is := strings.CutPrefix(scheme, "rediss+"); is {
 		plain, isTLS = "redis+"+after, true
 	}
 	if plain != schemeSentinel && plain != schemeCluster {
-		return connectOne(o, onConnect)
+		return connectOne(o, onConnect, conns)
 	}
 	several, err := parseSeveral(rest)
 	if err != nil {
@@ -69,9 +69,9 @@ func connect(o Options, onConnect func(context.Context, *redis.Conn) error) (ser
 		}
 	}
 	if plain == schemeSentinel {
-		return connectBySentinels(o, several, onConnect)
+		return connectBySentinels(o, several, onConnect, conns)
 	}
-	return connectCluster(o, several, onConnect)
+	return connectCluster(o, several, onConnect, conns)
 }
 
 // several are servers by their addresses, as redis+sentinel:// and redis+cluster:// name them.

@@ -56,6 +56,8 @@ type Options struct {
 	// RemovalGrace is how long Sweep deletes no idle entity after its start and after an outage. For tests; zero means
 	// semantics.NoteEvery and 10 s.
 	RemovalGrace time.Duration
+	// IdleTime is how long a connection stays open that no call needs. For tests; zero means a minute.
+	IdleTime time.Duration
 	// Durability is what sends and settlements wait for.
 	Durability Durability
 	// MaxEntities is the most queues and topics the namespace may have (QUOTA-1); zero: no bound.
@@ -104,6 +106,9 @@ type Store struct {
 	hasWaitAOF atomic.Bool   // every server has the command WAITAOF
 	isFit      atomic.Bool   // a check has succeeded
 
+	idling    sync.WaitGroup // closes idle connections
+	endIdling func()
+
 	alarming    sync.WaitGroup // alarms that are being set
 	removesFrom atomic.Int64   // in Unix nanoseconds: before that Sweep removes nothing
 }
@@ -144,9 +149,13 @@ func Open(options Options) (*Store, error) {
 		large: make(chan struct{}, 1), fenced: make(chan struct{}, mostFenced(options.PoolSize)),
 		asking: map[string]*serverCheck{},
 	}
-	if s.servers, err = connect(options, s.noteConnection); err != nil {
+	conns := newOpenConns(options)
+	if s.servers, err = connect(options, s.noteConnection, conns); err != nil {
 		return nil, err
 	}
+	end := make(chan struct{})
+	s.endIdling = sync.OnceFunc(func() { close(end) })
+	s.idling.Go(func() { conns.run(end) })
 	s.registries = registriesOf(namespace, s.servers)
 	s.wakeups = newWakeups(s.servers)
 	s.sends = joiner[sendCalls]{run: s.runSends, weigh: sendCalls.weight, full: fullSend, most: mostSend}
@@ -194,6 +203,8 @@ func (s *Store) Close() error {
 	s.wakeups.close()
 	err := s.servers.Close()
 	s.alarming.Wait()
+	s.endIdling()
+	s.idling.Wait()
 	return err
 }
 

@@ -30,11 +30,13 @@ type Config struct {
 	BodyTimeout time.Duration     // for request bodies, which are ignored
 	Pprof       bool              // serve profiles
 	Settings    map[string]string // shown at /config; secrets must be masked
-	Logger      *slog.Logger      // gets the audit of drains
+	Logger      *slog.Logger      // gets the audit of drains and quits
 
 	// Drain starts a drain, blocks until clients hold no messages or sessions or ctx ends, and returns how many they
 	// hold.
 	Drain func(ctx context.Context) int
+	// Quit ends the process as a signal does, or is nil if no client may end it.
+	Quit func()
 	// DrainTimeout is the default timeout of a drain.
 	DrainTimeout time.Duration
 }
@@ -47,12 +49,16 @@ type Config struct {
 //	/metrics                       Prometheus metrics
 //	/config                        the current settings
 //	/drain                         POST: refuses new receives; responds {"held":n} when n is 0 or after ?timeout=
+//	/quitquitquit                  POST, with Quit: ends the process as a signal does
 //	/debug/pprof                   profiles, with Pprof; never the command line, which may contain a password
 func New(config Config) http.Handler {
 	p := &pages{config}
 	mux := p.probes()
 	mux.HandleFunc("GET /config", p.settings)
 	mux.HandleFunc("POST /drain", p.drain)
+	if config.Quit != nil {
+		mux.HandleFunc("POST /quitquitquit", p.quit)
+	}
 	if config.Pprof {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
@@ -168,11 +174,22 @@ func (p *pages) drain(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	p.Logger.LogAttrs(r.Context(), slog.LevelInfo, "audit",
-		slog.String("method", "Drain"), slog.String("wire", "admin"), slog.String("code", "OK"), slog.String("peer", r.RemoteAddr))
+	p.audit(r, "Drain")
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	writeJSON(w, http.StatusOK, map[string]int{"held": p.Drain(ctx)})
+}
+
+// quit answers before the stop begins, so that the client gets the answer.
+func (p *pages) quit(w http.ResponseWriter, r *http.Request) {
+	p.audit(r, "Quit")
+	writeJSON(w, http.StatusAccepted, map[string]string{"state": "stopping"})
+	p.Quit()
+}
+
+func (p *pages) audit(r *http.Request, method string) {
+	p.Logger.LogAttrs(r.Context(), slog.LevelInfo, "audit",
+		slog.String("method", method), slog.String("wire", "admin"), slog.String("code", "OK"), slog.String("peer", r.RemoteAddr))
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

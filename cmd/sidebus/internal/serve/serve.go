@@ -63,7 +63,11 @@ func (s *Command) Run(ctx context.Context, to terminal.Streams, from *settings.S
 	}
 	s.warn(from, logger)
 	last := &lastWill{}
-	ctx, stop := stopSignals(ctx, logger, proxy.StopTime(s.DrainTimeout), last.carryOut)
+	quit := make(chan struct{})
+	if s.ExitWithApp {
+		config.Quit = sync.OnceFunc(func() { close(quit) })
+	}
+	ctx, stop := stopSignals(ctx, logger, proxy.StopTime(s.DrainTimeout), quit, last.carryOut)
 	defer stop()
 
 	metrics := prometheus.NewRegistry()

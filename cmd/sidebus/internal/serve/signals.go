@@ -14,13 +14,13 @@ import (
 )
 
 // errStopped is why the context of serve ends.
-var errStopped = errors.New("told to stop by a signal")
+var errStopped = errors.New("told to stop by a signal or by the application")
 
-// stopSignals returns a context that ends at the first SIGTERM or SIGINT. The second one ends the process at once with
-// 128 + its number, after beforeExit, and so does the end of the budget that the stop has then, whatever hangs, with
-// cli.Failure. stop returns the signals to the system.
+// stopSignals returns a context that ends at the first SIGTERM or SIGINT, or when quit is closed. The second signal
+// ends the process at once with 128 + its number, after beforeExit, and so does the end of the budget that the stop has
+// then, whatever hangs, with cli.Failure. stop returns the signals to the system.
 func stopSignals(
-	ctx context.Context, logger *slog.Logger, budget time.Duration, beforeExit func(),
+	ctx context.Context, logger *slog.Logger, budget time.Duration, quit <-chan struct{}, beforeExit func(),
 ) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
@@ -28,19 +28,29 @@ func stopSignals(
 	done, watching := make(chan struct{}), sync.WaitGroup{}
 	watching.Go(func() {
 		overdue := make(<-chan time.Time) // never
-		for first := true; ; first = false {
+		begin := func() {
+			if context.Cause(ctx) == nil {
+				cancel(errStopped)
+				overdue = time.After(budget)
+			}
+		}
+		for first := true; ; {
 			select {
 			case <-done:
 				return
+			case <-quit:
+				quit = nil // it stays closed
+				logger.Info("stopping; the application has ended")
+				begin()
 			case <-overdue:
 				logger.Error("stopped at once: the stop exceeded its budget; remaining locks expire", "budget", budget)
 				beforeExit()
 				os.Exit(cli.Failure)
 			case received := <-signals:
 				if first {
+					first = false
 					logger.Info("stopping; a second signal ends the process at once", "signal", received.String())
-					cancel(errStopped)
-					overdue = time.After(budget)
+					begin()
 					continue
 				}
 				logger.Warn("stopped at once by a second signal; remaining locks expire", "signal", received.String())
