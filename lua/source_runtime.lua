@@ -8,8 +8,8 @@
 --
 -- Returns
 --   OK                notifications transfers_notifications active locked deferred delayed expired_pending scheduled
---                     dead set_aside transfers bytes dead_bytes state_bytes transfers_bytes oldest_enqueued_ms sessions
---                     ready_sessions locked_sessions created_ms updated_ms accessed_ms
+--                     dead set_aside transfers bytes dead_bytes state_bytes transfers_bytes oldest_enqueued_ms
+--                     available_since_ms sessions ready_sessions locked_sessions created_ms updated_ms accessed_ms
 --                     set_aside: messages of transfers under way, which no other number counts
 --   ENTITY_NOT_FOUND
 -- Cost: O(log N)
@@ -21,6 +21,7 @@
 --@include lock/count_locked
 --@include transfer/count_set_aside
 --@include log/count_messages
+--@include available/available_since
 local now = now_ms(ARGV[1])
 
 local queue = open_queue(KEYS, now)
@@ -58,6 +59,6 @@ return {
   redis.call("ZCOUNT", main.expiry, "(0", now), redis.call("ZCARD", queue.due),
   count_messages(dead) - dead_aside, main_aside + dead_aside, refused,
   sizes[1] or "0", sizes[2] or "0", sizes[3] or "0", refused_bytes,
-  oldest and string.match(oldest[2][1], "^%d+") or "0", sessions, ready, held,
+  oldest and string.match(oldest[2][1], "^%d+") or "0", available_since(queue), sessions, ready, held,
   sizes[4], sizes[5], sizes[6],
 }

@@ -103,11 +103,13 @@ func (p *Proxy) apiServer(api http.Handler) *http.Server {
 	return server
 }
 
-func (p *Proxy) server(handler http.Handler) *http.Server {
+func (p *Proxy) server(handler http.Handler) *http.Server { return newHTTPServer(handler, p.logger) }
+
+func newHTTPServer(handler http.Handler, logger *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: handler, MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout: idleTimeout,
-		ErrorLog:    slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
+		ErrorLog:    slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
 }
 

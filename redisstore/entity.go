@@ -335,7 +335,8 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 		Active: r.number(), Locked: r.number(), Deferred: r.number(), Delayed: r.number(), ExpiredPending: r.number(),
 		Scheduled: r.number(), DeadLetter: r.number(), Transfer: r.number(), TransferDeadLetter: r.number(),
 		SizeInBytes: r.number() + r.number() + r.number() + r.number(), OldestEnqueuedAt: r.instant(),
-		Sessions: r.number(), ReadySessions: r.number(), LockedSessions: r.number(),
+		AvailableSince: r.instant(),
+		Sessions:       r.number(), ReadySessions: r.number(), LockedSessions: r.number(),
 		CreatedAt: r.instant(), UpdatedAt: r.instant(), AccessedAt: r.instant(),
 	}
 	// Deferred messages that have expired count as both until they are removed.

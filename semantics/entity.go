@@ -61,6 +61,9 @@ type Runtime struct {
 	// messages in every state, dead letters and session states; of a topic those of all its subscriptions too
 	SizeInBytes      int64
 	OldestEnqueuedAt time.Time // of the main queue; zero when it is empty
+	// AvailableSince is since when what a receiver gets next has been there: since the oldest available message was
+	// enqueued, or with sessions, since the session that has been ready longest became so. Zero: there is nothing.
+	AvailableSince time.Time
 
 	Sessions       int64 // that have messages, state or a holder (CNT-2)
 	ReadySessions  int64 // that AcceptNextSession could give
@@ -101,13 +104,19 @@ func SumOf(counts []Runtime) (sum Runtime) {
 		} {
 			*field.to += *field.from
 		}
-		oldest := sum.OldestEnqueuedAt
-		if at := one.OldestEnqueuedAt; !at.IsZero() && (oldest.IsZero() || at.Before(oldest)) {
-			sum.OldestEnqueuedAt = at
-		}
+		sum.OldestEnqueuedAt = earlier(sum.OldestEnqueuedAt, one.OldestEnqueuedAt)
+		sum.AvailableSince = earlier(sum.AvailableSince, one.AvailableSince)
 		if one.AccessedAt.After(sum.AccessedAt) {
 			sum.AccessedAt = one.AccessedAt
 		}
 	}
 	return sum
+}
+
+// earlier returns the earlier of two instants. Zero is none.
+func earlier(one, other time.Time) time.Time {
+	if one.IsZero() || !other.IsZero() && other.Before(one) {
+		return other
+	}
+	return one
 }

@@ -10,7 +10,7 @@ import (
 // ranByTests are the examples that have no script of their own, with the file of the tests that run or check them.
 var ranByTests = map[string]string{
 	"python-consumer": "consumers_test.go", "node-consumer": "consumers_test.go", "java-consumer": "consumers_test.go",
-	"kubernetes": "kubernetes_test.go",
+	"kubernetes": "kubernetes_test.go", "keda": "keda/scaler_test.go",
 }
 
 // TestExamplesAreListedAndHaveTargets looks whether a reader finds each example, and can run it as the page says.

@@ -86,7 +86,8 @@ var layers = []layer{
 	}, never: []string{"github.com/redis/go-redis"}},
 	{under: "proxy/dapr/internal/inflight", ours: []string{"semantics", "semantics/broker/..."}},
 	{under: "proxy/internal/admission/internal/counts", ours: []string{
-		"proto/sidebus/v1", "proxy/access", "proxy/internal/obs", "proxy/internal/traces", "proxy/lograte", "proxy/wireerror", "semantics",
+		"proto/externalscaler", "proto/sidebus/v1", "proxy/access", "proxy/internal/obs", "proxy/internal/traces", "proxy/lograte",
+		"proxy/wireerror", "semantics",
 	}},
 	{under: "proxy/internal/traces", ours: []string{"semantics"}},
 	{under: "proxy/wire", ours: []string{"semantics", "semantics/encoded", "proto/sidebus/v1"}},

@@ -56,7 +56,7 @@ func TestDoctorThatCannotLook(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"--store", "memory"}, 2, "nothing to examine"},
+		{[]string{"--store", "memory"}, 2, "no other process can read it"},
 		{[]string{"--store", "embedded", "--data-dir", t.TempDir()}, 1, "no sidecar runs with its data in"},
 		{[]string{"--store", "redis://user:s3cret@127.0.0.1:1"}, 1, "Redis cannot be reached"},
 		{[]string{"--store", "redis://h", "--namespace", "a b"}, 1, "--namespace"},

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/sidebus/sidebus/proto/externalscaler"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -76,6 +77,11 @@ var calls = map[string]func(proto.Message) []Right{
 	sidebusv1.Admin_GetRule_FullMethodName:    to(Listen),
 	sidebusv1.Admin_ListRules_FullMethodName:  to(Listen),
 	sidebusv1.Admin_DeleteRule_FullMethodName: manage,
+
+	externalscaler.ExternalScaler_IsActive_FullMethodName:       rightsOfScaler,
+	externalscaler.ExternalScaler_StreamIsActive_FullMethodName: rightsOfScaler,
+	externalscaler.ExternalScaler_GetMetricSpec_FullMethodName:  rightsOfScaler,
+	externalscaler.ExternalScaler_GetMetrics_FullMethodName:     rightsOfScaler,
 }
 
 // to returns the function for calls that need the claims on the one entity that the request names.
@@ -107,6 +113,16 @@ func rightsOfOperations(request proto.Message) (rights []Right) {
 		rights = append(rights, right)
 	}
 	return rights
+}
+
+// rightsOfScaler are those of who scales the receivers of a source: to learn how much there is to receive needs no more
+// than to receive it.
+func rightsOfScaler(request proto.Message) []Right {
+	ref, ok := request.(*externalscaler.ScaledObjectRef)
+	if !ok {
+		ref = request.(*externalscaler.GetMetricsRequest).GetScaledObjectRef()
+	}
+	return []Right{{Claims: Listen, Path: pathOf(ref.GetScalerMetadata()["source"])}}
 }
 
 // RightOf returns the right that an operation of a transaction needs.

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/sidebus/sidebus/proto/externalscaler"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/internal/admission"
@@ -53,6 +54,17 @@ func Register(
 	}
 	multiplexed := &multiplexer{methods: r.methods, responses: responses, stopping: messages.stopping}
 	server.RegisterService(r.observed(sidebusv1.Calls_ServiceDesc, multiplexed), multiplexed)
+}
+
+// RegisterScaler registers the external scaler of KEDA on a server of its own, as Register does with the API. The
+// server then answers StreamMetricSpec, which is optional, as not implemented.
+func RegisterScaler(
+	server *grpc.Server, scaler externalscaler.ExternalScalerServer, calls *obs.Calls, authorizer access.Authorizer,
+) {
+	r := &registrar{calls: calls, authorizer: authorizer, methods: map[string]method{}}
+	desc := r.observed(externalscaler.ExternalScaler_ServiceDesc, scaler)
+	desc.Streams = slices.DeleteFunc(desc.Streams, func(s grpc.StreamDesc) bool { return s.StreamName == "StreamMetricSpec" })
+	server.RegisterService(desc, scaler)
 }
 
 type registrar struct {

@@ -219,6 +219,7 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 		runtime.Sessions++
 		if on.ready() {
 			runtime.ReadySessions++
+			runtime.AvailableSince = earlier(runtime.AvailableSince, on.readyAt)
 		}
 		if on.isHeld() {
 			runtime.LockedSessions++
@@ -226,6 +227,9 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 	}
 	if len(q.main.messages) > 0 {
 		runtime.OldestEnqueuedAt = q.main.messages[0].enqueuedAt
+	}
+	if next := slices.IndexFunc(q.main.messages, (*message).available); next >= 0 && !q.options.RequiresSession {
+		runtime.AvailableSince = q.main.messages[next].enqueuedAt
 	}
 	return runtime, nil
 }

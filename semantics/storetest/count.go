@@ -22,7 +22,8 @@ func testCNT_1_EveryState(_ *testing.T, h *fixture) {
 	h.oneOfEach()
 	r := h.runtime()
 	h.same(r, semantics.Runtime{
-		Active: 4, Available: 2, Delayed: 1, Locked: 1, Deferred: 1, Scheduled: 1, DeadLetter: 3, SizeInBytes: 8 * 2, OldestEnqueuedAt: h.in(-ms),
+		Active: 4, Available: 2, Delayed: 1, Locked: 1, Deferred: 1, Scheduled: 1, DeadLetter: 3, SizeInBytes: 8 * 2,
+		OldestEnqueuedAt: h.in(-ms), AvailableSince: h.in(-ms),
 	})
 	h.same(r.Total(), int64(8))
 }

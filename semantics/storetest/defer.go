@@ -252,7 +252,7 @@ func testDEFER_6_CountsAsActive(_ *testing.T, h *fixture) {
 	h.sendTexts(1)
 	h.setAside(orders, h.receiveOne(orders))
 	r := h.runtime()
-	h.same(r, semantics.Runtime{Active: 2, Available: 1, Deferred: 1, SizeInBytes: 8, OldestEnqueuedAt: first})
+	h.same(r, semantics.Runtime{Active: 2, Available: 1, Deferred: 1, SizeInBytes: 8, OldestEnqueuedAt: first, AvailableSince: first.Add(ms)})
 	h.refusedSend(semantics.EntityFull, text("c"))
 	h.takeDeferred(orders, 1)
 	h.same(h.counts(), semantics.Runtime{Active: 2, Available: 1, Locked: 1})

@@ -119,7 +119,7 @@ func (h *fixture) countsOf(queue semantics.Source) semantics.Runtime {
 	r, err := h.broker.Runtime(h.t.Context(), semantics.QueueKind, queue.Path)
 	h.ok(err)
 	checkSum(h.t, r)
-	r.SizeInBytes, r.OldestEnqueuedAt, r.Partitions = 0, time.Time{}, nil
+	r.SizeInBytes, r.OldestEnqueuedAt, r.AvailableSince, r.Partitions = 0, time.Time{}, time.Time{}, nil
 	return r
 }
 

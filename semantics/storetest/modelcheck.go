@@ -165,6 +165,8 @@ func (m *model) checkSums(rt *rapid.T, r semantics.Runtime) {
 			want.Available++
 			if !row.VisibleAt.IsZero() {
 				want.Delayed++
+			} else if want.AvailableSince.IsZero() || row.EnqueuedAt.Before(want.AvailableSince) {
+				want.AvailableSince = row.EnqueuedAt
 			}
 		}
 	}

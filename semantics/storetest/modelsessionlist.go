@@ -59,8 +59,8 @@ func (m *model) listed(rt *rapid.T, id string) semantics.SessionRow {
 	return semantics.SessionRow{}
 }
 
-// addSessions adds what the counts of a queue must say of its sessions. How many are ready cannot be told from what is
-// seen.
+// addSessions adds what the counts of a queue must say of its sessions. How many are ready, and since when, cannot be
+// told from what is seen.
 func (m *model) addSessions(rt *rapid.T, want *semantics.Runtime, got semantics.Runtime) {
 	if !m.options.RequiresSession {
 		return
@@ -85,7 +85,10 @@ func (m *model) addSessions(rt *rapid.T, want *semantics.Runtime, got semantics.
 			want.Sessions++
 		}
 	}
-	want.ReadySessions = got.ReadySessions
+	want.ReadySessions, want.AvailableSince = got.ReadySessions, got.AvailableSince
+	if got.AvailableSince.IsZero() != (got.ReadySessions == 0) {
+		rt.Fatalf("%d sessions are ready, the first since %s", got.ReadySessions, got.AvailableSince)
+	}
 	if free := want.Sessions - want.LockedSessions; got.ReadySessions > free {
 		rt.Fatalf("%d sessions are ready, only %d are free", got.ReadySessions, free)
 	}

@@ -180,7 +180,7 @@ func testPART_5_CountsAreSums(t *testing.T, h *fixture) {
 	counts := h.runtime()
 	want := semantics.Runtime{
 		Active: 8, Available: 5, Locked: 2, Deferred: 1, Scheduled: 1, DeadLetter: 1, SizeInBytes: counts.SizeInBytes,
-		OldestEnqueuedAt: counts.OldestEnqueuedAt,
+		OldestEnqueuedAt: counts.OldestEnqueuedAt, AvailableSince: counts.AvailableSince,
 	}
 	h.same(counts, want)
 	whole, err := h.broker.Runtime(t.Context(), semantics.QueueKind, orders.Path)
@@ -199,7 +199,7 @@ func testPART_5_CountsAreSums(t *testing.T, h *fixture) {
 	for p, n := range active {
 		h.same(whole.Partitions[p].Active, n)
 	}
-	h.same(counts.OldestEnqueuedAt, oldest)
+	h.same(counts.OldestEnqueuedAt, oldest) // that of the oldest available is tested by COMP_16
 	h.Advance(time.Hour)
 	h.same(h.runtime().Scheduled, int64(0))
 }

@@ -75,7 +75,7 @@ func testMSG_17_ResubmittedIsNew(t *testing.T, h *fixture) {
 	want := semantics.Received{Message: *sent, SequenceNumber: 2, EnqueuedSequenceNumber: 2, EnqueuedAt: h.Now(), Size: sent.Size() + 1}
 	want.Properties = options.Properties
 	h.same(h.peek(orders), []*semantics.Received{&want})
-	h.same(h.runtime(), semantics.Runtime{Active: 1, Available: 1, SizeInBytes: want.Size, OldestEnqueuedAt: h.Now()})
+	h.same(h.runtime(), semantics.Runtime{Active: 1, Available: 1, SizeInBytes: want.Size, OldestEnqueuedAt: h.Now(), AvailableSince: h.Now()})
 	h.abandon(orders, h.receiveOne(orders))
 	h.abandon(orders, h.receiveOne(orders)) // so many deliveries again
 	dead := h.row(deadOrders, 2)

@@ -169,7 +169,7 @@ func testCNT_1_CountsAndTimes(t *testing.T, h *fixture) {
 	h.deadLetter(got[:2]...)
 	h.complete(orders, got[2])
 	r := h.runtime()
-	h.same(r, semantics.Runtime{Active: 4, Available: 3, Locked: 1, DeadLetter: 2, SizeInBytes: r.SizeInBytes, OldestEnqueuedAt: h.Now()})
+	h.same(r, semantics.Runtime{Active: 4, Available: 3, Locked: 1, DeadLetter: 2, SizeInBytes: r.SizeInBytes, OldestEnqueuedAt: h.Now(), AvailableSince: h.Now()})
 	h.same(r.Total(), int64(7-1))
 	h.same(r.SizeInBytes, int64(6*2*len("m1"))) // id and body of each
 	h.complete(deadOrders, h.receive(deadOrders, 2)...)

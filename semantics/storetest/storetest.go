@@ -56,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		messageTests, sendTests, entityTests, optionTests, statusTests, countTests, receiveTests, waitTests, consumerTests,
 		scheduleTests, onceTests, cancelTests, deferTests, deferExpiryTests, duplicateTests, purgeTests, modifiedTests, delayTests,
 		resubmitTests, resubmitTopicTests, resubmitDuplicateTests, resubmitQueueTests, keepingTests, countEveryStateTests,
+		availableSinceTests,
 		lockTests, alteredTokenTests, settleTests, deliveryCountTests, lifetimeTests, deadLetterTests, peekTests, quotaTests, errorTests,
 		watchTests, useTests,
 		sessionKindTests, sessionEntityTests, sessionStatusTests, sessionAcceptTests, sessionReadyTests, sessionLockTests,

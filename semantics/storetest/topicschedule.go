@@ -48,7 +48,7 @@ func testSCHED_2_HiddenFromSubscriptions(_ *testing.T, h *fixture) {
 	h.createNews()
 	h.same(h.publish(later("a", h.in(1000*ms)), text("b")), []semantics.Stored{stored(1), stored(2)})
 	h.wantIDs(eu, "b")
-	h.same(h.runtimeOf(eu), semantics.Runtime{Active: 1, Available: 1, SizeInBytes: 2, OldestEnqueuedAt: h.Now()})
+	h.same(h.runtimeOf(eu), semantics.Runtime{Active: 1, Available: 1, SizeInBytes: 2, OldestEnqueuedAt: h.Now(), AvailableSince: h.Now()})
 	h.Advance(1000*ms - ms)
 	h.activate()
 	h.wantIDs(eu, "b")

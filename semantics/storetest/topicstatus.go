@@ -222,10 +222,11 @@ func testCNT_1_Subscription(_ *testing.T, h *fixture) {
 	h.abandonFor(time.Minute, eu, got[2])
 	h.complete(eu, got[3])
 	h.same(h.runtimeOf(eu), semantics.Runtime{
-		Active: 4, Available: 2, Delayed: 1, Locked: 1, Deferred: 1, DeadLetter: 1, SizeInBytes: 5 * 2, OldestEnqueuedAt: first,
+		Active: 4, Available: 2, Delayed: 1, Locked: 1, Deferred: 1, DeadLetter: 1, SizeInBytes: 5 * 2,
+		OldestEnqueuedAt: first, AvailableSince: first,
 	}) // and nothing scheduled, which is the topic's
 	h.same(h.runtimeOf(eu).Total(), int64(5))
-	h.same(h.runtimeOf(us), semantics.Runtime{Active: 6, Available: 6, SizeInBytes: 6 * 2, OldestEnqueuedAt: first})
+	h.same(h.runtimeOf(us), semantics.Runtime{Active: 6, Available: 6, SizeInBytes: 6 * 2, OldestEnqueuedAt: first, AvailableSince: first})
 }
 
 func testCNT_1_SubscriptionWithSessions(_ *testing.T, h *fixture) {
@@ -236,7 +237,8 @@ func testCNT_1_SubscriptionWithSessions(_ *testing.T, h *fixture) {
 	h.receiveOne(held)
 	h.setState(held, []byte("note"))
 	h.same(h.runtimeOf(eu), semantics.Runtime{
-		Active: 4, Available: 3, Locked: 1, DeadLetter: 1, SizeInBytes: 4*3 + 2 + 4, OldestEnqueuedAt: h.Now(),
+		Active: 4, Available: 3, Locked: 1, DeadLetter: 1, SizeInBytes: 4*3 + 2 + 4,
+		OldestEnqueuedAt: h.Now(), AvailableSince: h.Now(),
 		Sessions: 3, ReadySessions: 2, LockedSessions: 1,
 	})
 }

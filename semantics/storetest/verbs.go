@@ -139,7 +139,7 @@ func (h *fixture) row(source semantics.Source, number int64) *semantics.Received
 func (h *fixture) counts() semantics.Runtime {
 	h.t.Helper()
 	r := h.runtime()
-	r.SizeInBytes, r.OldestEnqueuedAt, r.Partitions = 0, time.Time{}, nil
+	r.SizeInBytes, r.OldestEnqueuedAt, r.AvailableSince, r.Partitions = 0, time.Time{}, time.Time{}, nil
 	return r
 }
 

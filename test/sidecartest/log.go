@@ -12,12 +12,14 @@ import (
 // written it: a test that has seen the effect also sees the line before it.
 type logFile struct{ file *os.File }
 
-// addresses is the line of the log with the addresses of the sidecar.
+// addresses are those of a line of the log that says where a process listens.
 type addresses struct {
 	Message string `json:"msg"`
 	HTTP    string `json:"http"`
 	GRPC    string `json:"grpc"`
 	Admin   string `json:"admin"`
+	Addr    string `json:"addr"`
+	Probes  string `json:"probes"`
 }
 
 func newLogFile(t testing.TB) logFile {
@@ -30,11 +32,11 @@ func newLogFile(t testing.TB) logFile {
 	return logFile{file}
 }
 
-// addresses returns where the sidecar listens, and reports whether it does.
-func (l logFile) addresses() (addresses, bool) {
+// addresses returns what the line with a message has, and reports whether there is one.
+func (l logFile) addresses(message string) (addresses, bool) {
 	for line := range bytes.Lines(l.text()) {
 		var found addresses
-		if json.Unmarshal(line, &found) == nil && found.Message == "Sidebus is listening" {
+		if json.Unmarshal(line, &found) == nil && found.Message == message {
 			return found, true
 		}
 	}

@@ -72,9 +72,37 @@ func Binary(t testing.TB) string {
 type Sidecar struct {
 	HTTP, GRPC, Admin string // addresses, host:port; empty if the process ended before it listened
 
+	process
+}
+
+// process is a running binary.
+type process struct {
 	command *exec.Cmd
 	log     logFile
 	exited  chan struct{}
+}
+
+// launch starts a program. The test kills it at its end, and logs what it has written if it failed.
+func launch(t testing.TB, program string, args ...string) process {
+	t.Helper()
+	p := process{command: exec.Command(program, args...), log: newLogFile(t), exited: make(chan struct{})}
+	p.command.Dir = t.TempDir()
+	p.command.Env = Environment()
+	p.command.Stderr = p.log.file
+	if err := p.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = p.command.Wait()
+		close(p.exited)
+	}()
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("log of sidebus %s:\n%s", strings.Join(args, " "), p.Log())
+		}
+	})
+	return p
 }
 
 // Launch starts a sidecar on free ports with further flags, and waits until it listens or has ended. The test kills it
@@ -87,28 +115,11 @@ func Launch(t testing.TB, args ...string) *Sidecar {
 // LaunchBinary is Launch with a binary of the caller's own.
 func LaunchBinary(t testing.TB, program string, args ...string) *Sidecar {
 	t.Helper()
-	s := &Sidecar{log: newLogFile(t), exited: make(chan struct{})}
 	const free = "127.0.0.1:0"
 	all := append([]string{"serve", "--http-addr", free, "--grpc-addr", free, "--admin-addr", free}, args...)
-	s.command = exec.Command(program, all...)
-	s.command.Dir = t.TempDir()
-	s.command.Env = Environment()
-	s.command.Stderr = s.log.file
-	if err := s.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = s.command.Wait()
-		close(s.exited)
-	}()
-	t.Cleanup(func() {
-		s.Kill()
-		if t.Failed() {
-			t.Logf("log of the sidecar at %s:\n%s", s.HTTP, s.Log())
-		}
-	})
+	s := &Sidecar{process: launch(t, program, all...)}
 	Eventually(t, "the sidecar listens or ends", func() bool {
-		at, listens := s.log.addresses()
+		at, listens := s.log.addresses("Sidebus is listening")
 		s.HTTP, s.GRPC, s.Admin = at.HTTP, at.GRPC, at.Admin
 		return listens || s.HasExited()
 	})
@@ -125,44 +136,44 @@ func Start(t testing.TB, args ...string) *Sidecar {
 	return s
 }
 
-// Signal sends a signal to the sidecar.
-func (s *Sidecar) Signal(signal syscall.Signal) { _ = s.command.Process.Signal(signal) }
+// Signal sends a signal to the process.
+func (p process) Signal(signal syscall.Signal) { _ = p.command.Process.Signal(signal) }
 
-// Kill ends the sidecar with SIGKILL and waits until it has ended.
-func (s *Sidecar) Kill() {
-	s.Signal(syscall.SIGKILL)
-	<-s.exited
+// Kill ends the process with SIGKILL and waits until it has ended.
+func (p process) Kill() {
+	p.Signal(syscall.SIGKILL)
+	<-p.exited
 }
 
-// Exit waits until the sidecar has ended and returns its exit code, -1 if a signal ended it.
-func (s *Sidecar) Exit(t testing.TB) int {
+// Exit waits until the process has ended and returns its exit code, -1 if a signal ended it.
+func (p process) Exit(t testing.TB) int {
 	t.Helper()
 	patience := time.NewTimer(Patience)
 	defer patience.Stop()
 	select {
-	case <-s.exited:
-		return s.command.ProcessState.ExitCode()
+	case <-p.exited:
+		return p.command.ProcessState.ExitCode()
 	case <-patience.C:
-		t.Fatal("the sidecar does not end")
+		t.Fatal("the process does not end")
 		return -1
 	}
 }
 
-// HasExited reports whether the sidecar has ended.
-func (s *Sidecar) HasExited() bool {
+// HasExited reports whether the process has ended.
+func (p process) HasExited() bool {
 	select {
-	case <-s.exited:
+	case <-p.exited:
 		return true
 	default:
 		return false
 	}
 }
 
-// PID returns the process id of the sidecar.
-func (s *Sidecar) PID() int { return s.command.Process.Pid }
+// PID returns the process id of the process.
+func (p process) PID() int { return p.command.Process.Pid }
 
-// Log returns what the sidecar has written to stderr so far.
-func (s *Sidecar) Log() string { return string(s.log.text()) }
+// Log returns what the process has written to stderr so far.
+func (p process) Log() string { return string(p.log.text()) }
 
 // Environment returns the environment of the tests without the settings of a developer for another sidecar.
 func Environment() []string {

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/sidebus/sidebus/proto/externalscaler"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
 
@@ -71,6 +72,10 @@ const (
 // EntityIn returns the name of the entity or rule in a request, as the request has it: "queues/orders".
 func EntityIn(request proto.Message) string {
 	switch r := request.(type) {
+	case *externalscaler.ScaledObjectRef: // its name is that of an object of Kubernetes
+		return r.GetScalerMetadata()["source"]
+	case *externalscaler.GetMetricsRequest:
+		return EntityIn(r.GetScaledObjectRef())
 	case interface{ GetSource() string }:
 		return r.GetSource()
 	case interface{ GetTarget() string }:

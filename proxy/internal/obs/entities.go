@@ -33,7 +33,7 @@ type entities struct {
 	limit  int
 	isUp   func() bool // an unavailable store is not read
 
-	messages, oldest, sessions, size, truncated *prometheus.Desc
+	messages, oldest, available, sessions, size, truncated *prometheus.Desc
 
 	mu   sync.Mutex // held while reading, so that concurrent scrapes share one read
 	last snapshot
@@ -55,7 +55,7 @@ type row struct {
 }
 
 // sharedName is the name under which sidecars with the same limit share a snapshot.
-func (e *entities) sharedName() string { return "gauges1/" + strconv.Itoa(e.limit) }
+func (e *entities) sharedName() string { return "gauges2/" + strconv.Itoa(e.limit) }
 
 func newEntities(store EntityStore, sharer semantics.Sharer, limit int, isUp func() bool) *entities {
 	describe := func(name, help string, labels ...string) *prometheus.Desc {
@@ -69,6 +69,12 @@ func newEntities(store EntityStore, sharer semantics.Sharer, limit int, isUp fun
 		oldest: describe(
 			"sidebus_entity_oldest_age_seconds",
 			"Time since the oldest message of a queue or subscription was enqueued, dead letters excepted; 0 without messages.",
+			"entity",
+		),
+		available: describe(
+			"sidebus_entity_available_age_seconds",
+			"Time since the oldest available message of a queue or subscription was enqueued, or with sessions, since the session "+
+				"that has been ready longest became ready; 0 without one.",
 			"entity",
 		),
 		sessions: describe(
@@ -85,7 +91,7 @@ func newEntities(store EntityStore, sharer semantics.Sharer, limit int, isUp fun
 
 // Describe implements prometheus.Collector.
 func (e *entities) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{e.messages, e.oldest, e.sessions, e.size, e.truncated} {
+	for _, d := range []*prometheus.Desc{e.messages, e.oldest, e.available, e.sessions, e.size, e.truncated} {
 		to <- d
 	}
 }
@@ -108,11 +114,8 @@ func (e *entities) Collect(to chan<- prometheus.Metric) {
 		if r.Kind == semantics.TopicKind {
 			continue
 		}
-		age := 0.0
-		if !r.OldestEnqueuedAt.IsZero() {
-			age = max(at.Sub(r.OldestEnqueuedAt).Seconds(), 0)
-		}
-		gauge(e.oldest, age, name)
+		gauge(e.oldest, secondsSince(r.OldestEnqueuedAt, at), name)
+		gauge(e.available, secondsSince(r.AvailableSince, at), name)
 		if r.HasSessions {
 			gauge(e.sessions, float64(r.ReadySessions), name, "ready")
 			gauge(e.sessions, float64(r.LockedSessions), name, "locked")
@@ -124,6 +127,14 @@ func (e *entities) Collect(to chan<- prometheus.Metric) {
 		isTruncated = 1
 	}
 	gauge(e.truncated, isTruncated)
+}
+
+// secondsSince returns how long an instant is past at another one; 0 for none.
+func secondsSince(then, at time.Time) float64 {
+	if then.IsZero() {
+		return 0
+	}
+	return max(at.Sub(then).Seconds(), 0)
 }
 
 // messages returns the number of messages by state. Each message is in one state.

@@ -98,14 +98,16 @@ func TestCOMP_16_EntityGauges(t *testing.T) {
 			t.Errorf("no %q in %q", want, got)
 		}
 	}
-	oldest := lines(t, registry, "sidebus_entity_oldest_age_seconds")
-	if len(oldest) != 3 || oldest[0] != " news/subscriptions/all 0" {
-		t.Errorf("ages: got %q", oldest)
-	}
-	for _, of := range oldest[1:] {
-		name, age, _ := strings.Cut(strings.TrimSpace(of), " ")
-		if seconds, err := strconv.ParseFloat(age, 64); err != nil || seconds < 3600 || seconds > 7200 {
-			t.Errorf("the oldest message of %s is %s s old, want an hour", name, age)
+	for _, metric := range []string{"oldest", "available"} {
+		ages := lines(t, registry, "sidebus_entity_"+metric+"_age_seconds")
+		if len(ages) != 3 || ages[0] != " news/subscriptions/all 0" {
+			t.Errorf("%s: got %q", metric, ages)
+		}
+		for _, of := range ages[1:] {
+			name, age, _ := strings.Cut(strings.TrimSpace(of), " ")
+			if seconds, err := strconv.ParseFloat(age, 64); err != nil || seconds < 3600 || seconds > 7200 {
+				t.Errorf("%s: that of %s is %s s, want an hour", metric, name, age)
+			}
 		}
 	}
 	isUp = false

@@ -34,7 +34,7 @@ func (d *Command) Run(ctx context.Context, to terminal.Streams) error {
 	}
 	ctx, stop := cli.Interruptible(ctx)
 	defer stop()
-	opened, err := store.OpenExaminer(&d.StoreSettings)
+	opened, err := store.OpenExaminer(&d.StoreSettings, nil)
 	if err != nil {
 		return err
 	}

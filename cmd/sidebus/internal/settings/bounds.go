@@ -29,7 +29,7 @@ const maxEntityMetrics = 10_000
 func (s *Settings) bounds() []bound {
 	return append([]bound{
 		within("max-connections", s.MaxConnections, 10, 1_000_000, strconv.Itoa),
-		within("metrics-entities", s.EntityMetrics, 0, maxEntityMetrics, strconv.Itoa),
+		ofEntityMetrics(s.EntityMetrics),
 		within("drain-timeout", s.DrainTimeout, 0, MaxDrainTimeout, duration.Text),
 		within("rate-limit", s.RateLimit, 0.1, 1_000_000, decimalText).orZero("no limit", s.RateLimit == 0),
 		within("forward-retry", s.ForwardRetry, 0, 24*time.Hour, duration.Text),
@@ -47,6 +47,13 @@ func (s *StoreSettings) bounds() []bound {
 		within("redis-write-timeout", s.RedisWriteTimeout, minRedisTimeout, maxRedisTimeout, duration.Text),
 	}
 }
+
+func ofEntityMetrics(n int) bound {
+	return within("metrics-entities", n, 0, maxEntityMetrics, strconv.Itoa)
+}
+
+// CheckEntityMetrics checks --metrics-entities alone.
+func CheckEntityMetrics(n int) error { return ofEntityMetrics(n).check() }
 
 // bound is what the value of a flag must be within.
 type bound struct {

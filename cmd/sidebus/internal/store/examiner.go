@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/embedded"
@@ -9,7 +10,7 @@ import (
 	"github.com/sidebus/sidebus/redisstore"
 )
 
-// Examiner is the store that --store names, for an operator who looks at it beside the sidecars.
+// Examiner is the store that --store names, for who looks at it beside the sidecars.
 type Examiner struct {
 	*redisstore.Store
 
@@ -18,8 +19,10 @@ type Examiner struct {
 }
 
 // OpenExaminer connects to the store that --store names. An embedded store must be running: its sidecar has started it.
-// It does no network beyond the socket of that one.
-func OpenExaminer(s *settings.StoreSettings) (*Examiner, error) {
+// It does no network beyond the socket of that one. observe, which may be nil, is called after each script.
+func OpenExaminer(
+	s *settings.StoreSettings, observe func(script, status string, took time.Duration),
+) (*Examiner, error) {
 	password, err := s.RedisPassword()
 	if err != nil {
 		return nil, err
@@ -27,7 +30,7 @@ func OpenExaminer(s *settings.StoreSettings) (*Examiner, error) {
 	address, what, release := "", settings.MaskStore(s.Store), func() {}
 	switch s.Store {
 	case settings.Memory:
-		return nil, cli.Misuse("--store memory is inside of its sidecar; there is nothing to examine")
+		return nil, cli.Misuse("--store memory is inside of its sidecar; no other process can read it")
 	case settings.Embedded:
 		if address, release, err = embedded.Running(s.DataDir); err != nil {
 			return nil, fmt.Errorf("--store embedded: %w", err)
@@ -38,7 +41,9 @@ func OpenExaminer(s *settings.StoreSettings) (*Examiner, error) {
 			return nil, err
 		}
 	}
-	store, err := redisstore.Open(redisOptions(s, address))
+	options := redisOptions(s, address)
+	options.Observe = observe
+	store, err := redisstore.Open(options)
 	if err != nil {
 		release()
 		return nil, fmt.Errorf("--store: %w", err)
