@@ -44,7 +44,8 @@ func TestDUR_4_AnotherMessageHasTheNumber(t *testing.T) {
 	past := redistest.Remember(t, client, options.Namespace)
 	transact := func(s interface {
 		Transact(context.Context, *semantics.Once, []semantics.Operation) semantics.TransactionOutcome
-	}, id string) {
+	}, id string,
+	) {
 		outcome := s.Transact(t.Context(), nil, []semantics.Operation{{
 			Verb: semantics.OperationSend, Source: semantics.Source{Path: "news"}, IsTopic: true,
 			Messages: []*semantics.Message{{MessageID: id, Body: []byte(id)}},

@@ -159,8 +159,8 @@ func (o Options) checkStatus(kind Kind) error {
 }
 
 // Partitioned returns the options with what follows from those of partitions, where given names the options the caller
-// set. EnablePartitioning without a number means DefaultPartitions; more than one partition means EnablePartitioning, so
-// that messages that are sent together share a key (PART-1, BATCH-4).
+// set. EnablePartitioning without a number means DefaultPartitions; more than one partition means EnablePartitioning,
+// so that messages that are sent together share a key (PART-1, BATCH-4).
 func (o Options) Partitioned(given []string) Options {
 	if o.EnablePartitioning && !slices.Contains(given, "partitions") {
 		o.Partitions = DefaultPartitions

@@ -56,7 +56,8 @@ type Topics interface {
 
 	// Activate enqueues scheduled messages of a topic with the copies that subscriptions get, as if they were sent now
 	// (SCHED-3, SCHED-7). One that is not scheduled any more, or not due, is skipped, and so is another message that
-	// has its number by now, because the store has forgotten it (DUR-4). Limits and status of the topic do not apply (SCHED-12). ErrRoutesChanged as in Publish, ENTITY_NOT_FOUND.
+	// has its number by now, because the store has forgotten it (DUR-4). Limits and status of the topic do not apply
+	// (SCHED-12). ErrRoutesChanged as in Publish, ENTITY_NOT_FOUND.
 	Activate(ctx context.Context, topic string, version int64, activations []Activation) error
 }
 

@@ -98,8 +98,8 @@ func (b *Broker) prepare(messages []*semantics.Message, results []semantics.Send
 }
 
 // SendEach runs several Sends to one entity, in their order, and returns for each what Send returns (SEND-3). A refused
-// one does not affect the others. When the store cannot be reached, those that it did not store are tried again together
-// for some seconds, so that their order stays (SEND-2).
+// one does not affect the others. When the store cannot be reached, those that it did not store are tried again
+// together for some seconds, so that their order stays (SEND-2).
 func (b *Broker) SendEach(
 	ctx context.Context, target semantics.Target, calls [][]*semantics.Message,
 ) ([][]semantics.SendResult, []error) {
