@@ -64,7 +64,7 @@ func (s *Store) joinCheck(ctx context.Context) *check {
 func (s *Store) check(ctx context.Context) (semantics.Health, error) {
 	primaries, err := s.servers.primaries(ctx)
 	if err != nil {
-		return semantics.Health{}, storeError(err, false)
+		return semantics.Health{}, unlisted(err)
 	}
 	asked := make([]*serverCheck, len(primaries))
 	for i, server := range primaries {
@@ -75,7 +75,7 @@ func (s *Store) check(ctx context.Context) (semantics.Health, error) {
 	failures, hasWaitAOF := []error{}, true
 	for i, one := range asked {
 		if err := one.outcome(); err != nil {
-			failures = append(failures, fmt.Errorf("%s: %w", primaries[i].Options().Addr, err))
+			failures = append(failures, fmt.Errorf("%s: %w", s.nameOf(primaries[i]), err))
 			continue
 		}
 		hasWaitAOF = hasWaitAOF && knowsWaitAOF(one.facts)
@@ -103,6 +103,9 @@ func (s *Store) refuse(facts map[string]string) error {
 	unfit := func(format string, args ...any) error {
 		return semantics.Errorf(semantics.PreconditionFailed, format, args...)
 	}
+	if isSentinel(facts) {
+		return errSentinel()
+	}
 	major, _, _ := strings.Cut(facts["redis_version"], ".")
 	if n, err := strconv.Atoi(major); err != nil || n < 7 {
 		return unfit("Redis %q is too old; Sidebus needs 7.0 or later", facts["redis_version"])
@@ -125,6 +128,16 @@ func (s *Store) refuse(facts map[string]string) error {
 		return unfit("this Redis is not a cluster node; name it as redis://host:port")
 	}
 	return nil
+}
+
+// isSentinel reports whether a server, by its INFO, is a Sentinel, which keeps nothing.
+func isSentinel(facts map[string]string) bool { return facts["redis_mode"] == "sentinel" }
+
+func errSentinel() error {
+	return semantics.Errorf(
+		semantics.PreconditionFailed,
+		"this server is a Sentinel; name its primary as redis+sentinel://host:26379,host:26379/mymaster",
+	)
 }
 
 func warnings(facts, settings map[string]string) []string {

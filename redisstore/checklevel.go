@@ -24,7 +24,8 @@ func (s *Store) refuseLevel(level semantics.Durability, facts, settings map[stri
 			return unfit("durability disk needs an append-only file; set appendonly yes in Redis, or use durability memory")
 		case settings[appendFsync] == "no":
 			return unfit(
-				"durability disk cannot be with appendfsync no, which never asks the disk; set always or everysec in Redis",
+				"durability disk is not possible with appendfsync no, which never asks the disk; set always or everysec in " +
+					"Redis",
 			)
 		case knowsWaitAOF(facts):
 			return nil
@@ -36,7 +37,8 @@ func (s *Store) refuseLevel(level semantics.Durability, facts, settings map[stri
 		}
 		if err := waitsForDisk(settings); err != nil {
 			return unfit(
-				"durability disk cannot be with Redis %s: %s; change that, or use Redis 7.2 or later", facts["redis_version"], err,
+				"durability disk is not possible with Redis %s: %s; change that, or use Redis 7.2 or later",
+				facts["redis_version"], err,
 			)
 		}
 	case semantics.DurabilityReplica:

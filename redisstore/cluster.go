@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/sidebus/sidebus/semantics"
 )
 
 // cluster is a Redis Cluster. All keys of a script are in one slot.
@@ -98,6 +100,20 @@ func (c *cluster) joinList(ctx context.Context) (list *primaryList, last []*redi
 		close(list.done)
 	}()
 	return list, c.last
+}
+
+// unlisted returns why primaries could not be listed: also a single Redis, or a Sentinel, that is named as a cluster.
+func unlisted(err error) error {
+	var reply redis.Error
+	if errors.As(err, &reply) && (strings.Contains(reply.Error(), "cluster support disabled") ||
+		strings.HasPrefix(reply.Error(), "ERR unknown command 'cluster'")) {
+		return semantics.Errorf(
+			semantics.PreconditionFailed,
+			"this server is not a node of a Redis Cluster; name one Redis as redis://host:6379, and one behind Sentinels as "+
+				"redis+sentinel://host:26379,host:26379/mymaster",
+		)
+	}
+	return storeError(err, false)
 }
 
 func (c *cluster) of(ctx context.Context, key string) (*redis.Client, error) {

@@ -59,14 +59,24 @@ func storeError(err error, changes bool) error {
 		return &semantics.Error{Code: semantics.Cancelled, Message: "the caller went away", Err: err}
 	}
 	if !isUnknown(err, changes) {
-		e := unavailable(
-			err, "Redis cannot be reached; nothing was changed",
-		).With(semantics.DetailCause, unsentCause(err))
+		e := unavailable(err, notReached(err)).With(semantics.DetailCause, unsentCause(err))
 		e.RetryAfter = passing
 		return e
 	}
 	return unavailable(err, "the answer of Redis was lost; the call may have taken effect").
 		With(semantics.DetailCause, causeUnreachable).With(semantics.DetailOutcome, semantics.OutcomeUnknown)
+}
+
+// notReached returns why a server was not reached: Sentinels answer, and do not name a primary.
+func notReached(err error) string {
+	switch {
+	case errors.Is(err, redis.Nil):
+		return "the Sentinels have no primary of the name in --store; nothing was changed"
+	case strings.Contains(err.Error(), "unknown command 'sentinel'"):
+		return "the server that --store names is not a Sentinel; nothing was changed"
+	default:
+		return "Redis cannot be reached; nothing was changed"
+	}
 }
 
 // isUnknown reports whether a call that could have changed something may have run, although it failed.

@@ -20,19 +20,27 @@ func (s *Store) Examine(
 	offsets := map[string]time.Duration{}
 	primaries, err := s.servers.primaries(ctx)
 	if err != nil {
-		return storeError(err, false)
+		return unlisted(err)
 	}
+	isOther := false
 	for _, server := range primaries {
 		facts, err := readServer(ctx, server)
+		if isSentinel(facts.info) {
+			return errSentinel()
+		}
 		if err != nil {
 			return storeError(err, false)
 		}
-		facts.allowEviction = s.options.AllowEviction
+		facts.where, facts.allowEviction = s.nameOf(server), s.options.AllowEviction
 		_, facts.isCluster = s.servers.(*cluster)
 		for _, finding := range facts.findings() {
 			report(finding)
 		}
+		isOther = isOther || facts.isNode() != facts.isCluster
 		offsets[facts.where] = facts.clockOffset
+	}
+	if isOther { // that is reported, and no key can be read
+		return nil
 	}
 	for _, finding := range compareClocks(offsets) {
 		report(finding)

@@ -33,7 +33,7 @@ func (s *Store) examineLevels(ctx context.Context, report func(semantics.Finding
 			}
 			found := s.levelFinding(level, facts, settings)
 			if found.Text != "" {
-				found.Where, met = server.Options().Addr, false
+				found.Where, met = s.nameOf(server), false
 				found.Text += ", and " + who + " for it: calls are answered with DURABILITY_NOT_MET"
 				report(found)
 			}

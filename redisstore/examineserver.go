@@ -34,7 +34,7 @@ var examinedSettings = []string{
 const measuredTrips = 50
 
 func readServer(ctx context.Context, server *redis.Client) (serverFacts, error) {
-	f := serverFacts{where: server.Options().Addr, config: map[string]string{}}
+	f := serverFacts{config: map[string]string{}}
 	text, err := server.Do(ctx, "INFO", "everything").Text()
 	if err != nil {
 		return f, err

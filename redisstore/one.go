@@ -79,6 +79,14 @@ func connectBySentinels(
 	return oneServer{client, fmt.Sprintf("%s of Sentinels %s", s.path[0], strings.Join(s.addresses, ","))}, nil
 }
 
+// nameOf returns what people know a server by: one that Sentinels name has no address of its own.
+func (s *Store) nameOf(server *redis.Client) string {
+	if one, is := s.servers.(oneServer); is {
+		return one.name
+	}
+	return server.Options().Addr
+}
+
 func (o oneServer) named() string { return o.name }
 
 func (o oneServer) primaries(context.Context) ([]*redis.Client, error) {

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -133,5 +134,47 @@ func TestERR_7_LoadingIsRefused(t *testing.T) {
 	must(t, err)
 	if refused == 0 || counts.Active != sent {
 		t.Errorf("%d sends were refused while it loaded; %d messages are there, %d were sent", refused, counts.Active, sent)
+	}
+}
+
+// A server of another kind than --store names is refused with what it is, and Sentinels that do not know the primary
+// are not taken for servers that are away.
+func TestCheckTellsOtherKindsOfServers(t *testing.T) {
+	t.Parallel()
+	sentinels := redistest.StartSentinels(t)
+	t.Cleanup(sentinels.Stop)
+	all, _, _ := strings.Cut(strings.TrimPrefix(sentinels.URL, "redis+sentinel://"), "/")
+	sentinel, _, _ := strings.Cut(all, ",")
+	single := "127.0.0.1:" + redistest.FreePort(t)
+	server := redistest.Start(t, "--bind", "127.0.0.1", "--port", strings.TrimPrefix(single, "127.0.0.1:"))
+	t.Cleanup(server.Stop)
+	for url, want := range map[string]struct {
+		code semantics.Code
+		text string
+	}{
+		"redis+sentinel://" + all + "/other":       {semantics.StoreUnavailable, "no primary of the name"},
+		"redis+sentinel://" + single + "/mymaster": {semantics.StoreUnavailable, "is not a Sentinel"},
+		"redis://" + sentinel:                      {semantics.PreconditionFailed, "is a Sentinel"},
+		"redis+cluster://" + sentinel:              {semantics.PreconditionFailed, "not a node of a Redis Cluster"},
+		"redis+cluster://" + single:                {semantics.PreconditionFailed, "not a node of a Redis Cluster"},
+	} {
+		s := redistest.Open(t, redisstore.Options{URL: url})
+		_, err := s.Check(t.Context())
+		if semantics.CodeOf(err) != want.code || !strings.Contains(err.Error(), want.text) {
+			t.Errorf("%s: got %v, want %s with %q", url, err, want.code, want.text)
+		}
+		err = s.Examine(t.Context(), semantics.Examination{}, func(f semantics.Finding) { t.Errorf("%s: found %v", url, f) })
+		if semantics.CodeOf(err) != want.code || !strings.Contains(err.Error(), want.text) {
+			t.Errorf("%s: the examination ends with %v, want %s with %q", url, err, want.code, want.text)
+		}
+	}
+	found := 0
+	must(t, redistest.Open(t, redisstore.Options{URL: sentinels.URL}).Examine(t.Context(), semantics.Examination{}, func(f semantics.Finding) {
+		if f.Subject == "version" && strings.HasPrefix(f.Where, "mymaster of Sentinels 127.0.0.1:") {
+			found++
+		}
+	}))
+	if found != 1 {
+		t.Errorf("found %d servers by the name that the Sentinels know, want 1", found)
 	}
 }

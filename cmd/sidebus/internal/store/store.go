@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/embedded"
@@ -123,62 +121,4 @@ func openEmbedded(ctx context.Context, s *settings.Settings, observe Observer, l
 	store.Stop = func() { closeClient(); server.Stop() }
 	store.StopNow = server.Abandon
 	return store, nil
-}
-
-// redisURL checks the kind of URL and puts the separate password into it. Its errors never repeat the URL, which may
-// hold a password.
-func redisURL(store, password string) (string, error) {
-	scheme, _, isURL := strings.Cut(store, "://")
-	switch {
-	case !isURL:
-		return "", settings.Bad("store", "must be a %s URL, embedded or memory", schemes)
-	case strings.HasPrefix(scheme, "redis+"), strings.HasPrefix(scheme, "rediss+"):
-		return severalURL(store, password)
-	case scheme != "redis" && scheme != "rediss" && scheme != "unix":
-		return "", settings.Bad("store", "must begin with %s", schemes)
-	}
-	parsed, err := url.Parse(store)
-	if err != nil || scheme == "unix" && parsed.Path == "" || scheme != "unix" && parsed.Host == "" {
-		return "", settings.Bad(
-			"store", "is not a valid %s:// URL; special characters in user and password must be percent-encoded",
-			scheme,
-		)
-	}
-	if password == "" {
-		return store, nil
-	}
-	user := ""
-	if parsed.User != nil {
-		if _, has := parsed.User.Password(); has {
-			return "", errTwoPasswords
-		}
-		user = parsed.User.Username()
-	}
-	parsed.User = url.UserPassword(user, password)
-	return parsed.String(), nil
-}
-
-// schemes are those of --store.
-const schemes = "redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://"
-
-var errTwoPasswords = fmt.Errorf(
-	"--store has a password, and %s or --redis-password-file has another; use one", settings.PasswordVariable,
-)
-
-// severalURL is redisURL for Sentinels and clusters.
-func severalURL(store, password string) (string, error) {
-	scheme, user, present, where, is := settings.Several(store)
-	switch {
-	case !is:
-		return "", settings.Bad(
-			"store", "must be like redis+sentinel://user:password@host:26379,host:26379/<master>/0 or "+
-				"redis+cluster://user:password@host:6379,host:6379; special characters must be percent-encoded",
-		)
-	case password == "":
-		return store, nil
-	case present != "":
-		return "", errTwoPasswords
-	default:
-		return scheme + url.UserPassword(user, password).String() + "@" + where, nil
-	}
 }

@@ -87,3 +87,47 @@ func TestRedisPassword(t *testing.T) {
 		t.Errorf("from the variable: got %q, %v", password, err)
 	}
 }
+
+// An address that cannot be used is refused with what is wrong with it.
+func TestAddressFaults(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"redis+sentinel://h:1":           "must have the name of the primary",
+		"redis+sentinel://h:1/":          "must have the name of the primary",
+		"redis+sentinel://h:1/m/x":       "at most a database",
+		"redis+sentinel://h:1/m/1/2":     "at most a database",
+		"redis+sentinel://h:1/a%20b":     "letters, digits",
+		"redis+sentinel://h/m":           "a host and a port for each server",
+		"redis+sentinel://h:1,/m":        "a host and a port for each server",
+		"redis+sentinel://h:x/m":         "a host and a port for each server",
+		"redis+sentinel://h:1,i:99999/m": "has a port out of range, must be 1 to 65535",
+		"redis+sentinel://h:1/m?db=1":    "must have no ? and no #",
+		"redis+sentinel://u:p@q@h:1/m":   "special characters in user and password must be percent-encoded",
+		"redis+sentinel://u@h:1/m":       "has a user and no password",
+		"redis+sentinel://u:@h:1/m":      "has a user and no password",
+		"redis+sentinels://h:1/m":        "must begin with",
+		"redis+cluster://h:1/0":          "a cluster, which has no databases",
+		"redis+cluster://h:1/":           "a cluster, which has no databases",
+		"redis+cluster://":               "a host and a port for each server",
+		"redis+cluster://h:0":            "has a port out of range",
+		"redis+cluster://h:1?x=1":        "must have no ? and no #",
+		"redis+cluster://u@h:1":          "has a user and no password",
+		"redis://u@h:1":                  "has a user and no password",
+		"redis://h:1,i:2":                "has several hosts",
+		"redis://u:p@h:1,i:2/0":          "has several hosts",
+		"redis://h:0":                    "has a port out of range",
+		"rediss://h:65536":               "has a port out of range",
+	} {
+		if _, err := redisURL(address, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error with %q", address, err, want)
+		}
+	}
+	for _, address := range []string{
+		"redis://h", "redis://h:65535/1", "redis://:p@h", "redis://u:p@[::1]:6379", "unix:///run/sock",
+		"redis+sentinel://h:1,i:2/m", "redis+sentinel://u:p%40@[::1]:1/my.master_1/0", "rediss+cluster://:p@h:1,i:65535",
+	} {
+		if got, err := redisURL(address, ""); err != nil || got != address {
+			t.Errorf("%s: got %q, %v", address, got, err)
+		}
+	}
+}
