@@ -3,6 +3,7 @@ package semantics
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -146,7 +147,7 @@ func (w WordOption) text(o *Options) string { return w.Text(o) }
 
 func (w WordOption) check(name string, o *Options) error {
 	if int(w.Get(o)) >= len(w.Words) {
-		return InvalidField(name, "must be one of %v", w.Words)
+		return InvalidField(name, "must be one of %s", strings.Join(w.Words, ", "))
 	}
 	return nil
 }

@@ -80,7 +80,9 @@ func valuesOf(field string, from map[string]*sidebusv1.Value) (map[string]semant
 	for name, value := range from {
 		v, err := valueOf(value)
 		if err != nil {
-			return nil, semantics.InvalidField(field+"["+name+"]", "is refused: %s", semantics.AsError(err).Message)
+			return nil, semantics.InvalidField(
+				field+"["+semantics.Shorten(name)+"]", "is refused: %s", semantics.AsError(err).Message,
+			)
 		}
 		values[name] = v
 	}

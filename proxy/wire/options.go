@@ -55,7 +55,7 @@ func takeOption(
 	case semantics.WordOption:
 		words := field.Enum().Values()
 		if words.ByNumber(from.Enum()) == nil {
-			return semantics.InvalidField(option.Name, "must be one of %v", namesOf(words))
+			return semantics.InvalidField(option.Name, "must be one of %s", namesOf(words))
 		}
 		v.Set(into, uint8(from.Enum()))
 	}
@@ -63,12 +63,12 @@ func takeOption(
 }
 
 // namesOf returns the words that a kind has, which may be fewer than the option has.
-func namesOf(words protoreflect.EnumValueDescriptors) []protoreflect.Name {
-	names := make([]protoreflect.Name, words.Len())
+func namesOf(words protoreflect.EnumValueDescriptors) string {
+	names := make([]string, words.Len())
 	for i := range names {
-		names[i] = words.Get(i).Name()
+		names[i] = string(words.Get(i).Name())
 	}
-	return names
+	return strings.Join(names, ", ")
 }
 
 // putOptions is the opposite of OptionsOf: it sets all fields except those of options that are "none".

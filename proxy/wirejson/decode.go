@@ -186,7 +186,7 @@ func decodeList(s *scanner, list protoreflect.List, field protoreflect.FieldDesc
 		if field.Message() != nil {
 			value := list.NewElement()
 			if err := decodeMessage(s, value.Message(), element); err != nil {
-				return err.With(semantics.DetailIndex, strconv.Itoa(i))
+				return err.With(positionOf(field.Message()), strconv.Itoa(i))
 			}
 			list.Append(value)
 			continue
@@ -198,6 +198,15 @@ func decodeList(s *scanner, list protoreflect.List, field protoreflect.FieldDesc
 		list.Append(value)
 	}
 	return nil
+}
+
+// positionOf returns the detail that has the position of an element. An operation of a transaction has its own, beside
+// the position of what is wrong in it (TX-11).
+func positionOf(element protoreflect.MessageDescriptor) string {
+	if element.Name() == "Operation" {
+		return semantics.DetailOperation
+	}
+	return semantics.DetailIndex
 }
 
 func decodeMap(s *scanner, entries protoreflect.Map, field protoreflect.FieldDescriptor, at string) *semantics.Error {

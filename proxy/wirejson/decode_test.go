@@ -115,3 +115,19 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// What cannot be read in a transaction is named by its operation, and by its position in it.
+func TestTX_11_UnreadableOperations(t *testing.T) {
+	t.Parallel()
+	good := `{"complete":{"source":"queues/a","lockTokens":["x"]}}`
+	for operation, index := range map[string]string{
+		`{"receive":{}}`: "",
+		`{"complete":{"source":"queues/a","lockTokens":["x","y",7]}}`: "2",
+		`{"send":{"target":"queues/a","messages":[{},{"ttl":1}]}}`:    "1",
+	} {
+		err := decode([]byte(`{"operations":[`+good+`,`+operation+`]}`), &sidebusv1.TransactRequest{})
+		if err == nil || err.Details[semantics.DetailOperation] != "1" || err.Details[semantics.DetailIndex] != index {
+			t.Errorf("%s: got %v with %v, want operation 1 and index %q", operation, err, semantics.AsError(err).Details, index)
+		}
+	}
+}

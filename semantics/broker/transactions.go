@@ -221,6 +221,7 @@ func (t *transaction) unknownOutcome(next string) error {
 
 func transactionNotFound(id string) error {
 	return semantics.Errorf(
-		semantics.TransactionNotFound, "this sidecar has no open transaction %q; it ended, or another sidecar began it", id,
+		semantics.TransactionNotFound, "this sidecar has no open transaction %q; it ended, or another sidecar began it",
+		semantics.Shorten(id),
 	)
 }

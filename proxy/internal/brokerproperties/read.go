@@ -33,11 +33,11 @@ func Message(header http.Header, spelling map[string]string) (*semantics.Message
 			name = spelled
 		}
 		if len(header[canonical]) != 1 {
-			return nil, refuse(semantics.InvalidArgument, "properties["+name+"]", "stands in more than one header")
+			return nil, refuse(semantics.InvalidArgument, "properties["+semantics.Shorten(name)+"]", "stands in more than one header")
 		}
 		value, err := parseValue(header[canonical][0])
 		if err != nil {
-			return nil, refuse(semantics.InvalidArgument, "properties["+name+"]", "%s", err.Error())
+			return nil, refuse(semantics.InvalidArgument, "properties["+semantics.Shorten(name)+"]", "%s", err.Error())
 		}
 		m.Properties[name] = value
 	}
@@ -158,10 +158,10 @@ func ReadProperties(field string, object []byte, m *semantics.Message) error {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		value, err := parseJSONValue(fields[name])
 		if err != nil {
-			return refuse(semantics.InvalidArgument, "properties["+name+"]", "%s", err.Error())
+			return refuse(semantics.InvalidArgument, "properties["+semantics.Shorten(name)+"]", "%s", err.Error())
 		}
 		if _, twice := m.Properties[name]; twice {
-			return refuse(semantics.InvalidArgument, "properties["+name+"]", "appears twice")
+			return refuse(semantics.InvalidArgument, "properties["+semantics.Shorten(name)+"]", "appears twice")
 		}
 		m.Properties[name] = value
 	}
