@@ -254,6 +254,10 @@ test-image: redis buildah image-files ## Build both images with buildah and star
 test-otel: redis ## Trace messages over every wire to a collector of OpenTelemetry, which the test builds
 	cd test/otel && go test ./...
 
+.PHONY: test-keda
+test-keda: redis ## Run the tests of the scaler with KEDA's own client; the first run builds what KEDA links, which takes minutes
+	cd test/keda && go test -vet=off ./... # lint-dapr vets it
+
 .PHONY: bench-dapr
 bench-dapr: build redis ## Compare with Dapr's pubsub.redis in one run; ARGS="-messages 10000 -rounds 3"
 	$(COMPARE) -only dapr $(ARGS)
@@ -281,11 +285,12 @@ lint: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Check style and layering
 	cd test/helm && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 	cd test/otel && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 
-# Packages that link all of Dapr would take the linter minutes; vet takes them too.
+# Packages that link all of Dapr would take the linter minutes; vet takes them too, and all that links KEDA.
 .PHONY: lint-dapr
-lint-dapr: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Check the style of what is built with Dapr, in modules of its own
+lint-dapr: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Check the style of what is built with Dapr or KEDA, in modules of their own
 	cd test/dapr && go vet ./... && $(BIN)/golangci-lint run . ./bench ./daprtest
 	cd examples/dapr && go vet ./... && $(BIN)/golangci-lint run ./...
+	cd test/keda && go mod tidy -diff && go vet ./...
 
 .PHONY: fmt
 fmt: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Format the code
