@@ -256,7 +256,7 @@ test-otel: redis ## Trace messages over every wire to a collector of OpenTelemet
 
 .PHONY: test-keda
 test-keda: redis ## Run the tests of the scaler with KEDA's own client; the first run builds what KEDA links, which takes minutes
-	cd test/keda && go test -vet=off ./... # lint-dapr vets it
+	cd test/keda && go mod tidy -diff && go vet ./... && go test -vet=off ./...
 
 .PHONY: bench-dapr
 bench-dapr: build redis ## Compare with Dapr's pubsub.redis in one run; ARGS="-messages 10000 -rounds 3"
@@ -285,12 +285,11 @@ lint: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Check style and layering
 	cd test/helm && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 	cd test/otel && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 
-# Packages that link all of Dapr would take the linter minutes; vet takes them too, and all that links KEDA.
+# Packages that link all of Dapr would take the linter minutes.
 .PHONY: lint-dapr
-lint-dapr: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Check the style of what is built with Dapr or KEDA, in modules of their own
+lint-dapr: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Check the style of what is built with Dapr, in modules of its own
 	cd test/dapr && go vet ./... && $(BIN)/golangci-lint run . ./bench ./daprtest
 	cd examples/dapr && go vet ./... && $(BIN)/golangci-lint run ./...
-	cd test/keda && go mod tidy -diff && go vet ./...
 
 .PHONY: fmt
 fmt: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Format the code
