@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/sidebus/sidebus/proxy/compat"
+	"github.com/sidebus/sidebus/proxy/internal/readiness"
 )
 
 // The listeners of a Proxy.
@@ -39,42 +40,26 @@ func (p *Proxy) Run(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 
-	var work sync.WaitGroup
-	serve := func(what string, f func() error) {
-		work.Go(func() {
-			err := f()
-			isStop := errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped)
-			if err != nil && !isStop {
-				fail(&serveError{fmt.Errorf("%s: %w", what, err)})
-			}
-		})
-	}
-	serve("HTTP server", func() error { return p.http.Serve(listeners[httpListener]) })
-	serve("gRPC server", func() error { return p.grpc.Serve(listeners[grpcListener]) })
-	serve("admin server", func() error { return p.admin.Serve(listeners[adminListener]) })
-	serve("Dapr component", func() error { return p.dapr.Serve(ctx) })
+	run := running{fail: fail}
+	run.serve("HTTP server", func() error { return p.http.Serve(listeners[httpListener]) })
+	run.serve("gRPC server", func() error { return p.grpc.Serve(listeners[grpcListener]) })
+	run.serve("admin server", func() error { return p.admin.Serve(listeners[adminListener]) })
+	run.serve("Dapr component", func() error { return p.dapr.Serve(ctx) })
 	if listener := listeners[probeListener]; listener != nil {
-		serve("probe server", func() error { return p.probes.Serve(listener) })
+		run.serve("probe server", func() error { return p.probes.Serve(listener) })
 	}
-	serve("store", func() error {
+	run.serve("store", func() error {
 		select {
 		case <-p.dapr.Published(): // daprd looks for sockets once, as soon as this sidecar is ready
 		case <-ctx.Done():
 			return nil
 		}
-		if err := p.readiness.Start(ctx); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		p.readiness.Watch(ctx)
-		return nil
+		return watchStore(ctx, p.readiness)
 	})
 
 	pushing, endPushes := context.WithCancel(context.WithoutCancel(ctx))
 	defer endPushes()
-	work.Go(func() {
+	run.work.Go(func() {
 		select {
 		case <-p.Started():
 			p.push.Run(pushing)
@@ -83,16 +68,50 @@ func (p *Proxy) Run(ctx context.Context) error {
 	})
 
 	<-ctx.Done()
-	p.stop(context.WithoutCancel(ctx), endPushes, &work)
+	p.stop(context.WithoutCancel(ctx), endPushes, &run.work)
+	return failureOf(ctx)
+}
+
+// running are the servers of a Run.
+type running struct {
+	work sync.WaitGroup
+	fail context.CancelCauseFunc // ends the context of the Run
+}
+
+// serve runs f, which serves until it is stopped. If it fails, the Run ends.
+func (r *running) serve(what string, f func() error) {
+	r.work.Go(func() {
+		err := f()
+		isStop := errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped)
+		if err != nil && !isStop {
+			r.fail(&serveError{fmt.Errorf("%s: %w", what, err)})
+		}
+	})
+}
+
+// watchStore waits until the store is ready, and watches it until ctx ends.
+func watchStore(ctx context.Context, readiness *readiness.Readiness) error {
+	if err := readiness.Start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	readiness.Watch(ctx)
+	return nil
+}
+
+// serveError marks an error of Run itself, to distinguish it from the end of the caller's context.
+type serveError struct{ error }
+
+// failureOf returns the error of the server that ended the context of a Run, nil if none did.
+func failureOf(ctx context.Context) error {
 	var failed *serveError
 	if errors.As(context.Cause(ctx), &failed) {
 		return failed.error
 	}
 	return nil
 }
-
-// serveError marks an error of Run itself, to distinguish it from the end of the caller's context.
-type serveError struct{ error }
 
 func (p *Proxy) open(ctx context.Context) (opened [listenerCount]net.Listener, err error) {
 	addresses := [listenerCount]struct{ name, addr string }{

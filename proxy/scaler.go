@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -138,33 +137,16 @@ func (s *Scaler) Run(ctx context.Context) error {
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	var work sync.WaitGroup
-	serve := func(what string, f func() error) {
-		work.Go(func() {
-			if err := f(); err != nil && !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
-				fail(&serveError{fmt.Errorf("%s: %w", what, err)})
-			}
-		})
-	}
-	serve("gRPC server", func() error { return s.grpc.Serve(s.listener) })
+	run := running{fail: fail}
+	run.serve("gRPC server", func() error { return s.grpc.Serve(s.listener) })
 	if s.probing != nil {
-		serve("probe server", func() error { return s.probes.Serve(s.probing) })
+		run.serve("probe server", func() error { return s.probes.Serve(s.probing) })
 	}
-	serve("store", func() error {
-		err := s.readiness.Start(ctx)
-		if err == nil {
-			s.readiness.Watch(ctx)
-		}
-		return err
-	})
+	run.serve("store", func() error { return watchStore(ctx, s.readiness) })
 	<-ctx.Done()
 	s.stop(context.WithoutCancel(ctx))
-	work.Wait()
-	var failed *serveError
-	if errors.As(context.Cause(ctx), &failed) {
-		return failed.error
-	}
-	return nil
+	run.work.Wait()
+	return failureOf(ctx)
 }
 
 func (s *Scaler) open(ctx context.Context) (err error) {

@@ -151,7 +151,7 @@ func TestCOMP_20_ARepeatIsComparedWithoutTheContext(t *testing.T) {
 func TestCOMP_21_SpansAndTheirLinks(t *testing.T) {
 	t.Parallel()
 	s, recorder := traceOver(t, memstore.New())
-	const secret = "a body that is nobody else's"
+	const secret = "a body that no span may have"
 	body := strings.NewReader(`{"messages":[{"text":"` + secret + `","correlationId":"c"}]}`)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.base+"/v1/queues/orders/messages:send", body)
 	if err != nil {

@@ -104,10 +104,7 @@ func (s *Store) entitiesByLevel(ctx context.Context) (map[semantics.Durability][
 						return err
 					}
 				}
-				_, name, isSubscription := semantics.SplitSubscription(entity.Name)
-				if after = semantics.Fold(entity.Name); isSubscription {
-					after = semantics.Fold(name)
-				}
+				after = semantics.Fold(entity.OwnName())
 			}
 			more = left && len(page) > 0
 		}

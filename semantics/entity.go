@@ -45,6 +45,15 @@ type Entity struct {
 	Incarnation int64
 }
 
+// OwnName returns the name of an entity, of a subscription the one within its topic. Folded, it is the place of the
+// entity in ListEntities.
+func (e Entity) OwnName() string {
+	if _, name, ok := SplitSubscription(e.Name); ok {
+		return name
+	}
+	return e.Name
+}
+
 // Runtime are the counts of an entity (CNT-1, CNT-2). Active = Available + Locked + Deferred + ExpiredPending (CNT-4).
 // A topic has Scheduled, SizeInBytes and Subscriptions, and nothing else.
 type Runtime struct {

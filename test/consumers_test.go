@@ -246,22 +246,12 @@ type consumerProcess struct {
 
 func (e consumerExample) start(t *testing.T, url, queue string) *consumerProcess {
 	t.Helper()
-	p := &consumerProcess{stdout: &output{}, stderr: &output{}, exited: make(chan struct{})}
+	p := &consumerProcess{stdout: &output{}, stderr: &output{}}
 	p.command = exec.Command(e.command[0], append(slices.Clone(e.command[1:]), queue)...)
 	p.command.Env = append(sidecartest.Environment(), "SIDEBUS_URL="+url, "PYTHONDONTWRITEBYTECODE=1")
 	p.command.Stdout, p.command.Stderr = p.stdout, p.stderr
-	if err := p.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = p.command.Wait()
-		close(p.exited)
-	}()
-	t.Cleanup(func() {
-		p.kill()
-		if t.Failed() {
-			t.Logf("a consumer printed\n%s\nand wrote\n%s", p.stdout, p.stderr)
-		}
+	p.exited = sidecartest.Begin(t, p.command, func() string {
+		return fmt.Sprintf("a consumer printed\n%s\nand wrote\n%s", p.stdout, p.stderr)
 	})
 	return p
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/internal/admission"
 	"github.com/sidebus/sidebus/proxy/internal/hosts"
+	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/internal/readiness"
 	"github.com/sidebus/sidebus/proxy/wireerror"
 	"github.com/sidebus/sidebus/semantics"
@@ -188,9 +189,15 @@ func (p *pages) quit(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *pages) audit(r *http.Request, method string) {
-	p.Logger.LogAttrs(r.Context(), slog.LevelInfo, "audit",
-		slog.String("method", method), slog.String("wire", "admin"), slog.String("code", "OK"), slog.String("peer", r.RemoteAddr))
+	ctx, _ := obs.WithCall(r.Context())
+	obs.By(ctx, nil, address(r.RemoteAddr))
+	obs.Audit(ctx, p.Logger, obs.Admin, method, nil)
 }
+
+// address is where a client connects from.
+type address string
+
+func (a address) String() string { return string(a) }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")

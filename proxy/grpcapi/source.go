@@ -21,16 +21,11 @@ func sourceOf(request proto.Message, resource string, subQueue sidebusv1.SubQueu
 	if err != nil {
 		return semantics.Source{}, err
 	}
-	switch subQueue {
-	case sidebusv1.SubQueue_NONE:
-		return semantics.Source{Path: path}, nil
-	case sidebusv1.SubQueue_DEAD_LETTER:
-		return semantics.Source{Path: path, SubQueue: semantics.DeadLetterQueue}, nil
-	case sidebusv1.SubQueue_TRANSFER_DEAD_LETTER:
-		return semantics.Source{Path: path, SubQueue: semantics.TransferDeadLetterQueue}, nil
-	default:
+	own, isKnown := wire.SubQueueFrom(subQueue)
+	if !isKnown {
 		return semantics.Source{}, semantics.InvalidField("subQueue", "must be NONE, DEAD_LETTER or TRANSFER_DEAD_LETTER")
 	}
+	return semantics.Source{Path: path, SubQueue: own}, nil
 }
 
 // sourceRequest has the fields that all requests about a source and its sub-queues have in common.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sidebus/sidebus/proto/externalscaler"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -116,19 +117,17 @@ func isSubscription(path string) bool {
 }
 
 func parseSubQueue(text string) (semantics.SubQueue, error) {
-	kind, ok := sidebusv1.SubQueue_Kind_value[text]
-	switch {
-	case text == "":
+	if text == "" {
 		return semantics.MainQueue, nil
-	case !ok:
-		return 0, semantics.InvalidField(subQueueKey, "is %q, must be NONE, DEAD_LETTER or TRANSFER_DEAD_LETTER",
-			semantics.Shorten(text))
 	}
-	return map[sidebusv1.SubQueue_Kind]semantics.SubQueue{
-		sidebusv1.SubQueue_NONE:                 semantics.MainQueue,
-		sidebusv1.SubQueue_DEAD_LETTER:          semantics.DeadLetterQueue,
-		sidebusv1.SubQueue_TRANSFER_DEAD_LETTER: semantics.TransferDeadLetterQueue,
-	}[sidebusv1.SubQueue_Kind(kind)], nil
+	if kind, ok := sidebusv1.SubQueue_Kind_value[text]; ok {
+		if subQueue, isKnown := wire.SubQueueFrom(sidebusv1.SubQueue_Kind(kind)); isKnown {
+			return subQueue, nil
+		}
+	}
+	return semantics.MainQueue, semantics.InvalidField(
+		subQueueKey, "is %q, must be NONE, DEAD_LETTER or TRANSFER_DEAD_LETTER", semantics.Shorten(text),
+	)
 }
 
 func parseCount(key, text string) (float64, error) {

@@ -213,22 +213,14 @@ func (b *Broker) ListEntitiesByPrefix(
 	}
 	entities, more, err := b.store.ListEntities(ctx, kind, topic, max(after, before(prefix)), size)
 	for i, e := range entities {
-		if !strings.HasPrefix(semantics.Fold(ownName(e)), prefix) { // those that have it are first, in order of name
+		if !strings.HasPrefix(semantics.Fold(e.OwnName()), prefix) { // those that have it are first, in order of name
 			return entities[:i], "", err
 		}
 	}
 	if err != nil || !more || len(entities) == 0 {
 		return entities, "", err
 	}
-	return entities, pageTokenAfter(ownName(entities[len(entities)-1])), nil
-}
-
-// ownName is the name of an entity, of a subscription the one within its topic.
-func ownName(e semantics.Entity) string {
-	if _, name, ok := semantics.SplitSubscription(e.Name); ok {
-		return name
-	}
-	return e.Name
+	return entities, pageTokenAfter(entities[len(entities)-1].OwnName()), nil
 }
 
 // before returns a text that comes after all folded names that are less than prefix, and before all that begin with it.

@@ -49,7 +49,7 @@ func (b *Broker) sendPatiently(
 	ctx context.Context, target semantics.Target, messages []*semantics.Message, once *semantics.Once,
 ) (semantics.SendOutcome, error) {
 	var outcome semantics.SendOutcome
-	undo := b.stamps.add(ctx, target, messages)
+	stamped := b.stamps.add(ctx, target, messages)
 	err := b.patiently(ctx, func() error {
 		switch {
 		case target.IsTopic && once != nil:
@@ -63,8 +63,8 @@ func (b *Broker) sendPatiently(
 		}
 		return outcome.Err
 	})
-	if err != nil && undo != nil {
-		undo()
+	if err != nil {
+		stamped.undo()
 	}
 	return outcome, err
 }

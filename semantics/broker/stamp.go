@@ -43,9 +43,21 @@ const (
 	mostKnownLimits = 10_000
 )
 
-// add stamps the messages of one call to a target. undo takes the stamps away, so that another try with the same
-// messages has the digest of this one; it is nil if nothing was added.
-func (s *stamps) add(ctx context.Context, target semantics.Target, messages []*semantics.Message) (undo func()) {
+// stamped are messages that have got stamps, with the properties that they had before.
+type stamped []struct {
+	message *semantics.Message
+	before  map[string]semantics.Value
+}
+
+// undo takes the stamps away, so that another try with the same messages has the digest of this one.
+func (s stamped) undo() {
+	for _, one := range s {
+		one.message.Properties = one.before
+	}
+}
+
+// add stamps the messages of one call to a target.
+func (s *stamps) add(ctx context.Context, target semantics.Target, messages []*semantics.Message) (done stamped) {
 	if s.stamp == nil {
 		return nil
 	}
@@ -53,18 +65,16 @@ func (s *stamps) add(ctx context.Context, target semantics.Target, messages []*s
 	for _, m := range messages {
 		total += m.Size()
 	}
-	var before []map[string]semantics.Value // of messages[i], nil for those that have no stamp
-	for i, m := range messages {
+	for _, m := range messages {
 		added := s.stamp(ctx, m)
 		if len(added) == 0 {
 			continue
 		}
-		if before == nil {
+		if limits == (sizeLimits{}) {
 			var ok bool
 			if limits, ok = s.limits(ctx, target); !ok {
 				return nil
 			}
-			before = make([]map[string]semantics.Value, len(messages))
 		}
 		size := (&semantics.Message{Properties: added}).HeaderSize()
 		isTooLarge := m.Size()+size > limits.message || m.HeaderSize()+size > semantics.MaxHeaderSize ||
@@ -73,20 +83,11 @@ func (s *stamps) add(ctx context.Context, target semantics.Target, messages []*s
 			continue
 		}
 		total += size
-		before[i] = m.Properties
-		if before[i] == nil {
-			before[i] = map[string]semantics.Value{}
-		}
+		done = append(done, stamped{{m, m.Properties}}...)
 		maps.Copy(added, m.Properties)
 		m.Properties = added
 	}
-	return func() {
-		for i, properties := range before {
-			if properties != nil {
-				messages[i].Properties = properties
-			}
-		}
-	}
+	return done
 }
 
 // limits returns the limits of a target. It reports false if they cannot be read; then the send fails too, or nothing
@@ -120,21 +121,13 @@ func (s *stamps) limits(ctx context.Context, target semantics.Target) (sizeLimit
 	return known, true
 }
 
-// stampOperations stamps the messages that operations send, and returns how to undo it.
-func (b *Broker) stampOperations(ctx context.Context, operations []semantics.Operation) (undo func()) {
-	var all []func()
+// addToAll stamps the messages that operations send.
+func (s *stamps) addToAll(ctx context.Context, operations []semantics.Operation) (done stamped) {
 	for _, o := range operations {
-		if o.Verb != semantics.OperationSend {
-			continue
-		}
-		target := semantics.Target{Path: o.Source.Path, IsTopic: o.IsTopic}
-		if undo := b.stamps.add(ctx, target, o.Messages); undo != nil {
-			all = append(all, undo)
+		if o.Verb == semantics.OperationSend {
+			target := semantics.Target{Path: o.Source.Path, IsTopic: o.IsTopic}
+			done = append(done, s.add(ctx, target, o.Messages)...)
 		}
 	}
-	return func() {
-		for _, undo := range all {
-			undo()
-		}
-	}
+	return done
 }

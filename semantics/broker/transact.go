@@ -62,7 +62,7 @@ func (b *Broker) transact(
 		once.Seed = seed.Seed
 	}
 	made := fillIDs(seed, messages)
-	undo := b.stampOperations(ctx, operations)
+	stamped := b.stamps.addToAll(ctx, operations)
 	var outcome semantics.TransactionOutcome
 	err := b.patiently(ctx, func() error {
 		outcome = b.store.Transact(ctx, once, operations)
@@ -73,7 +73,7 @@ func (b *Broker) transact(
 	}
 	if err != nil {
 		clearIDs(messages, made)
-		undo()
+		stamped.undo()
 		if once != nil {
 			err = withNextStep(
 				err, "repeat it with the same id within "+semantics.RequestsKeptFor.String()+", which does nothing twice",

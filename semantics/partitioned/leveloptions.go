@@ -60,7 +60,6 @@ func (s *Store) allSubscriptions(ctx context.Context, topic string) ([]semantics
 		if !more || len(some) == 0 {
 			return all, nil
 		}
-		_, name, _ := semantics.SplitSubscription(some[len(some)-1].Name)
-		after = semantics.Fold(name)
+		after = semantics.Fold(some[len(some)-1].OwnName())
 	}
 }

@@ -85,24 +85,34 @@ type process struct {
 // launch starts a program. The test kills it at its end, and logs what it has written if it failed.
 func launch(t testing.TB, program string, args ...string) process {
 	t.Helper()
-	p := process{command: exec.Command(program, args...), log: newLogFile(t), exited: make(chan struct{})}
+	p := process{command: exec.Command(program, args...), log: newLogFile(t)}
 	p.command.Dir = t.TempDir()
 	p.command.Env = Environment()
 	p.command.Stderr = p.log.file
-	if err := p.command.Start(); err != nil {
+	p.exited = Begin(t, p.command, func() string { return "log of sidebus " + strings.Join(args, " ") + ":\n" + p.Log() })
+	return p
+}
+
+// Begin starts a command, and returns a channel that is closed when it has ended. The test kills it at its end, and logs
+// what written returns if it failed.
+func Begin(t testing.TB, command *exec.Cmd, written func() string) (exited chan struct{}) {
+	t.Helper()
+	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
+	exited = make(chan struct{})
 	go func() {
-		_ = p.command.Wait()
-		close(p.exited)
+		_ = command.Wait()
+		close(exited)
 	}()
 	t.Cleanup(func() {
-		p.Kill()
+		_ = command.Process.Kill()
+		<-exited
 		if t.Failed() {
-			t.Logf("log of sidebus %s:\n%s", strings.Join(args, " "), p.Log())
+			t.Log(written())
 		}
 	})
-	return p
+	return exited
 }
 
 // Launch starts a sidecar on free ports with further flags, and waits until it listens or has ended. The test kills it

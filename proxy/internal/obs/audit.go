@@ -12,8 +12,11 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Push is the wire of push handlers in the audit.
-const Push = "push"
+// Wires in the audit besides those that have metrics.
+const (
+	Push  = "push"  // handlers
+	Admin = "admin" // the admin address
+)
 
 // Named is a caller whose name may be logged.
 type Named interface{ Name() string }
@@ -80,13 +83,6 @@ func (r *refusals) admit(now time.Time) (suppressed []slog.Attr, isAdmitted bool
 	return suppressed, true
 }
 
-// AuditRefusal logs an attempt that failed for lack of a right, as Audit does; other errors and nil are not logged.
-func AuditRefusal(ctx context.Context, logger *slog.Logger, wire, method string, err *semantics.Error) {
-	if isRefusal(err) {
-		Audit(ctx, logger, wire, method, err)
-	}
-}
-
 // Audit logs who has called a method, in one line with the message "audit". err is nil for success.
 func Audit(
 	ctx context.Context, logger *slog.Logger, wire, method string, err *semantics.Error, more ...slog.Attr,
@@ -117,11 +113,15 @@ func Audit(
 // logged again.
 type Refusals struct{ last semantics.Code }
 
-// Note audits the outcome of an attempt, nil for success.
+// Note audits an attempt that failed for lack of a right. err is the outcome of the attempt, nil for success.
 func (r *Refusals) Note(ctx context.Context, logger *slog.Logger, wire, method string, err error) {
-	if code := semantics.CodeOf(err); code != r.last {
-		r.last = code
-		AuditRefusal(ctx, logger, wire, method, Failure(err))
+	code := semantics.CodeOf(err)
+	if code == r.last {
+		return
+	}
+	r.last = code
+	if failure := Failure(err); isRefusal(failure) {
+		Audit(ctx, logger, wire, method, failure)
 	}
 }
 

@@ -211,6 +211,7 @@ func (e *entities) read(ctx context.Context) (snapshot, error) {
 	for _, r := range s.Rows {
 		var err error
 		r.Runtime, err = e.store.Runtime(ctx, r.Kind, r.Path)
+		r.Partitions = nil // no gauge has them, and sidecars share what is kept
 		switch {
 		case semantics.CodeOf(err) == semantics.EntityNotFound: // deleted since it was listed
 		case err != nil:
@@ -241,18 +242,10 @@ func (e *entities) list(ctx context.Context, s *snapshot, kind semantics.Kind, t
 		}
 		for _, entity := range found {
 			s.Rows = append(s.Rows, row{Path: entity.Name, Kind: kind, HasSessions: entity.Options.RequiresSession})
-			after = listKey(entity.Name)
+			after = semantics.Fold(entity.OwnName())
 		}
 		if !more {
 			return nil
 		}
 	}
-}
-
-// listKey returns the name by which entities are listed; for a subscription, its name within the topic.
-func listKey(path string) string {
-	if _, name, ok := semantics.SplitSubscription(path); ok {
-		path = name
-	}
-	return semantics.Fold(path)
 }

@@ -52,9 +52,9 @@ func contextOf(m *semantics.Message) (c trace.SpanContext, isSet bool) {
 }
 
 // contextsOf returns the trace contexts of messages, as far as they have one.
-func contextsOf[M any](messages []M, message func(M) *semantics.Message) (contexts []trace.SpanContext) {
+func contextsOf(messages ...*semantics.Message) (contexts []trace.SpanContext) {
 	for _, m := range messages {
-		if c, _ := contextOf(message(m)); c.IsValid() {
+		if c, _ := contextOf(m); c.IsValid() {
 			contexts = append(contexts, c)
 		}
 	}
@@ -104,7 +104,7 @@ func (t *Traces) FromDapr(ctx context.Context, published map[string]string, even
 		}
 	}
 	if envelope.TraceParent == "" && len(event) > 0 && len(event) <= maxEvent && event[0] == '{' {
-		_ = json.Unmarshal(event, &envelope) // not a cloud event: there is no context
+		_ = json.Unmarshal(event, &envelope) // if it is not a cloud event, it has no context
 	}
 	return w3c.Extract(ctx, propagation.MapCarrier{traceParent: envelope.TraceParent, traceState: envelope.TraceState})
 }

@@ -69,13 +69,9 @@ func (t *Traces) Process(ctx context.Context, source semantics.Source, m *semant
 	if t == nil {
 		return nil
 	}
-	var contexts []trace.SpanContext
-	if c, _ := contextOf(&m.Message); c.IsValid() {
-		contexts = []trace.SpanContext{c}
-	}
 	ctx, began := t.begin(ctx, span{
 		operation: "process", kind: typeProcess, on: trace.SpanKindConsumer, name: source.String(),
-		destination: destinationOf(source), contexts: contexts, count: 1, at: time.Now(),
+		destination: destinationOf(source), contexts: contextsOf(&m.Message), count: 1, at: time.Now(),
 	}, append(single(&m.Message), attribute.Int(deliveryCount, m.DeliveryCount))...)
 	noteRedeliveries(began, []*semantics.Received{m})
 	return &Processing{ctx, began}

@@ -53,7 +53,7 @@ func (t *Traces) Request(
 func (t *Traces) send(
 	ctx context.Context, operation string, target semantics.Target, messages []*semantics.Message,
 ) (context.Context, *Sending) {
-	contexts := contextsOf(messages, func(m *semantics.Message) *semantics.Message { return m })
+	contexts := contextsOf(messages...)
 	ctx, began := t.begin(ctx, span{
 		operation: operation, kind: typeSend, on: trace.SpanKindProducer, name: target.Path,
 		destination: []attribute.KeyValue{attribute.String(destinationName, target.Path)},
@@ -114,7 +114,7 @@ func (t *Transaction) End(operations []semantics.Operation, err error) {
 	count := 0
 	for _, o := range operations {
 		contexts := append(
-			contextsOf(o.Messages, func(m *semantics.Message) *semantics.Message { return m }),
+			contextsOf(o.Messages...),
 			t.traces.held.take(o.Tokens)...,
 		)
 		for _, c := range contexts {

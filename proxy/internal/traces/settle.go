@@ -37,13 +37,10 @@ func (t *Traces) Settled(
 
 // DeadLettered records that Sidebus has dead-lettered a message without being asked to. path is that of its entity.
 func (t *Traces) DeadLettered(ctx context.Context, path, cause string, m *semantics.Received) {
-	var contexts []trace.SpanContext
-	if c, _ := contextOf(&m.Message); c.IsValid() {
-		contexts = []trace.SpanContext{c}
-	}
 	_, noted := t.begin(ctx, span{
 		operation: "dead_letter", kind: typeSettle, on: trace.SpanKindInternal, name: path,
-		destination: destinationOf(semantics.Source{Path: path}), contexts: contexts, count: 1, at: time.Now(),
+		destination: destinationOf(semantics.Source{Path: path}), contexts: contextsOf(&m.Message), count: 1,
+		at: time.Now(),
 	}, single(&m.Message)...)
 	noteDeadLetter(noted, cause)
 	noted.End()

@@ -91,7 +91,7 @@ func Launch(t testing.TB, o Options) *Daprd {
 	httpPort := FreePort(t)
 	d := &Daprd{
 		HTTP: fmt.Sprintf("127.0.0.1:%d", httpPort), GRPC: fmt.Sprintf("127.0.0.1:%d", o.GRPCPort), AppID: o.AppID,
-		log: &log{}, exited: make(chan struct{}),
+		log: &log{},
 	}
 	args := []string{
 		"--app-id", o.AppID, "--resources-path", o.Resources,
@@ -108,19 +108,7 @@ func Launch(t testing.TB, o Options) *Daprd {
 	if o.User != 0 {
 		d.command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: o.User, Gid: o.User}}
 	}
-	if err := d.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = d.command.Wait()
-		close(d.exited)
-	}()
-	t.Cleanup(func() {
-		d.Kill()
-		if t.Failed() {
-			t.Logf("log of daprd at %s:\n%s", d.HTTP, d.Log())
-		}
-	})
+	d.exited = sidecartest.Begin(t, d.command, func() string { return "log of daprd at " + d.HTTP + ":\n" + d.Log() })
 	return d
 }
 

@@ -83,8 +83,8 @@ func (d *DeadLetters) Observe(entity, cause string, numbers []int64) {
 // byApplication is the cause of dead letters that clients asked for. The span of the settlement has them.
 const byApplication = "Application"
 
-// Write writes the lines and records the spans until ctx ends. The message is looked up; if it was taken away already,
-// the line has no message id, and there is no span.
+// Write writes the lines and records the spans until ctx ends. The message is looked up. If it was taken away already,
+// the line is written without a message id, and no span is recorded.
 func (d *DeadLetters) Write(ctx context.Context, store semantics.Receiver, logger *slog.Logger) {
 	for {
 		select {

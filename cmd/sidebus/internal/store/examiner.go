@@ -10,7 +10,7 @@ import (
 	"github.com/sidebus/sidebus/redisstore"
 )
 
-// Examiner is the store that --store names, for who looks at it beside the sidecars.
+// Examiner is the store that --store names, for a process that reads it beside the sidecars.
 type Examiner struct {
 	*redisstore.Store
 
