@@ -20,19 +20,21 @@ func TestEveryNameIsDefined(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, s := range scripts {
-		chunk, err := parse.Parse(strings.NewReader(strings.SplitN(s.Text, "\n", 2)[1]), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		proto, err := glua.Compile(chunk, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		undefined(proto, func(global string) {
-			if !slices.Contains(globals, global) {
-				t.Errorf("%s uses %s, which nothing defines", name, global)
+		for _, text := range []string{s.Text, s.Guarded} {
+			chunk, err := parse.Parse(strings.NewReader(strings.SplitN(text, "\n", 2)[1]), name)
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
+			proto, err := glua.Compile(chunk, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			undefined(proto, func(global string) {
+				if !slices.Contains(globals, global) {
+					t.Errorf("%s uses %s, which nothing defines", name, global)
+				}
+			})
+		}
 	}
 }
 

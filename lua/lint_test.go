@@ -99,7 +99,7 @@ var unpacked = map[string]map[string]int{
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, pattern := range []string{"*.lua", "lib/*/*.lua"} {
+	for _, pattern := range []string{"*.lua", "guard/*.lua", "lib/*/*.lua"} {
 		names, err := fs.Glob(files, pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-//go:embed *.lua lib/*/*.lua
+//go:embed *.lua guard/*.lua lib/*/*.lua
 var files embed.FS
 
 // Script is one operation, ready to be sent to Redis. It is immutable.
@@ -20,6 +20,9 @@ type Script struct {
 	Name string
 	// Text is what Redis gets: the flags line, the included functions, then the file, with every line of both kept.
 	Text string
+	// Guarded is the text for a partition of a cluster: it answers OtherHistory, and does nothing, unless the partition was
+	// compared with its record in the present history of the server. One more key, behind all others, is its entity.
+	Guarded string
 	// Keys and Args are the declared parameters in order. A last one that repeats stands for any number, at least one
 	// unless its header says otherwise.
 	Keys, Args []Parameter
@@ -94,9 +97,21 @@ func loadAll() (map[string]*Script, error) {
 // runs it.
 func (s *Script) drains(name string) *Script {
 	same := *s
-	same.Name, same.Text = name, "#!lua flags=allow-oom\n"+strings.TrimPrefix(s.Text, "#!lua\n")
+	flagged := func(text string) string { return "#!lua flags=allow-oom\n" + strings.TrimPrefix(text, "#!lua\n") }
+	same.Name, same.Text, same.Guarded = name, flagged(s.Text), flagged(s.Guarded)
 	return &same
 }
+
+// OtherHistory is what a guarded script answers if a partition is to be compared with its record.
+const OtherHistory = "OTHER_HISTORY"
+
+var readGuard = sync.OnceValues(func() (string, error) {
+	source, err := fs.ReadFile(files, "guard/guard.lua")
+	if err != nil {
+		return "", err
+	}
+	return flatten(files, string(source))
+})
 
 func load(from fs.FS, name string) (*Script, error) {
 	source, err := fs.ReadFile(from, name+".lua")
@@ -119,12 +134,16 @@ func load(from fs.FS, name string) (*Script, error) {
 		first = "#!lua flags=" + strings.Join(header.flags, ",") + "\n"
 	}
 	text := first + body
+	guard, err := readGuard()
+	if err != nil {
+		return nil, err
+	}
 	groups := groupsOf(text) // whose names are parts of the text: those of body would keep it in memory too
 	if err := header.nameKeys(groups); err != nil {
 		return nil, err
 	}
 	return &Script{
-		Name: name, Text: text, Keys: header.keys, Args: header.args, Statuses: header.statuses,
+		Name: name, Text: text, Guarded: first + guard + body, Keys: header.keys, Args: header.args, Statuses: header.statuses,
 		Groups: groups, ReadOnly: header.has("no-writes"),
 	}, nil
 }

@@ -28,7 +28,8 @@ var fencing = map[string]string{
 	"create_entity": isRepaired, "create_subscription": isRepaired, "create_rule": isRepaired, "update_entity": isRepaired,
 	"register_name": isRepaired, "bar_name": isRepaired, "unregister_name": isRepaired, "delete_queue": isRepaired,
 	"delete_topic": isRepaired, "delete_subscription": isRepaired, "delete_rule": isRepaired, "release_left": isRepaired, "set_version": isRepaired,
-	"purge": isRepaired, "delete_by_number": isRepaired, "resubmit": isRepaired, "reactivate": isRepaired,
+	"note_compared": isRepaired,
+	"purge":         isRepaired, "delete_by_number": isRepaired, "resubmit": isRepaired, "reactivate": isRepaired,
 	"begin_resubmission": isRepaired, "open_transfers": isRepaired,
 
 	"sweep": isUpkeep, "activate": isUpkeep, "due": isUpkeep, "begin_transfer": isUpkeep, "end_transfer": isUpkeep,
@@ -37,7 +38,7 @@ var fencing = map[string]string{
 
 	"get_entity": reads, "get_session_state": reads, "list_names": reads, "list_rules": reads, "list_sessions": reads,
 	"list_subscriptions": reads, "old_arrivals": reads, "destination": reads, "peek": reads, "routes": reads,
-	"source_runtime": reads, "ticket": reads, "topic_runtime": reads,
+	"comparison": reads, "source_runtime": reads, "ticket": reads, "topic_runtime": reads,
 }
 
 // Why a script needs no fence.

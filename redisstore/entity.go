@@ -22,6 +22,7 @@ func kindOf(kind semantics.Kind, path string) semantics.Kind {
 func (s *Store) CreateEntity(
 	ctx context.Context, kind semantics.Kind, path string, options semantics.Options,
 ) (semantics.Entity, bool, error) {
+	ctx = anyHistory(ctx) // what it looks at may belong to no entity
 	if err := s.refuseNewLevel(ctx, path, options); err != nil {
 		return semantics.Entity{}, false, err
 	}
@@ -219,7 +220,7 @@ const (
 
 // deleteEntity deletes an entity and then its name, unless Redis has forgotten in between that the entity is gone.
 func (s *Store) deleteEntity(ctx context.Context, kind semantics.Kind, path string, why deletion) error {
-	return s.Unbroken(ctx, func(ctx context.Context) error {
+	return s.Unbroken(anyHistory(ctx), func(ctx context.Context) error {
 		switch kind {
 		case semantics.TopicKind:
 			return s.deleteTopic(ctx, path, why)

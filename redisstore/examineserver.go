@@ -260,6 +260,9 @@ func (f *serverFacts) examineCluster() (semantics.Severity, string, string) {
 			"CLUSTER NODES shows which primaries are down"
 	case f.number("cluster_slots_pfail")+f.number("cluster_slots_fail") > 0:
 		return semantics.Problem, "a primary does not answer the others", "CLUSTER NODES shows which"
+	case f.info["master_replid"] == "":
+		return semantics.Warning, "INFO has no master_replid: after a failover that forgot a change of an entity with " +
+			"partitions, sidecars that used it before may go on as before", "start all sidecars again after a failover"
 	case f.config["cluster-require-full-coverage"] == "yes":
 		return semantics.Warning, "cluster-require-full-coverage is yes: one lost primary stops all entities, not only its own",
 			"CONFIG SET cluster-require-full-coverage no, on every node"

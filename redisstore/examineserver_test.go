@@ -17,7 +17,7 @@ func TestWhatExamineSaysOfAServer(t *testing.T) {
 		"maxmemory": "2000000", "total_system_memory": "4000000", "aof_enabled": "1", "aof_last_write_status": "ok",
 		"rdb_last_bgsave_status": "ok", "aof_last_bgrewrite_status": "ok", "connected_slaves": "1",
 		"slave0":            "ip=10.0.0.2,port=6380,state=online,offset=1,lag=1",
-		"connected_clients": "10", "maxclients": "10000", "cluster_enabled": "0",
+		"connected_clients": "10", "maxclients": "10000", "cluster_enabled": "0", "master_replid": "x",
 	}
 	settings := map[string]string{
 		"appendfsync": "always", "save": "", "min-replicas-to-write": "1", "timeout": "0",
@@ -59,6 +59,7 @@ func TestWhatExamineSaysOfAServer(t *testing.T) {
 		{"no cluster", nil, nil, func(f *serverFacts) { f.isCluster = true }, "cluster", semantics.Problem, "this is one Redis", "redis://"},
 		{"slots lost", map[string]string{"cluster_enabled": "1", "cluster_state": "fail"}, nil, func(f *serverFacts) { f.isCluster = true }, "cluster", semantics.Problem, "cluster_state is fail", "CLUSTER NODES"},
 		{"all or none", node, map[string]string{"cluster-require-full-coverage": "yes"}, func(f *serverFacts) { f.isCluster = true }, "cluster", semantics.Warning, "stops all entities", "full-coverage no"},
+		{"no histories", map[string]string{"cluster_enabled": "1", "cluster_state": "ok", "master_replid": ""}, nil, func(f *serverFacts) { f.isCluster = true }, "cluster", semantics.Warning, "no master_replid", "start all sidecars"},
 		{"all served", node, map[string]string{"cluster-require-full-coverage": "no"}, func(f *serverFacts) { f.isCluster = true }, "cluster", semantics.Fine, "all slots", ""},
 		{"many clients", map[string]string{"connected_clients": "9000"}, nil, nil, "connections", semantics.Warning, "9000 of 10000", "maxclients"},
 		{"refused", map[string]string{"rejected_connections": "7"}, nil, nil, "connections", semantics.Warning, "refused 7", "open files"},

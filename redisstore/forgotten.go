@@ -47,6 +47,7 @@ func (s *Store) IsDeletionNoted(ctx context.Context, path string, incarnation in
 
 // IsForgotten implements partitioned.Records.
 func (s *Store) IsForgotten(ctx context.Context, path string, incarnation int64) (bool, error) {
+	ctx = anyHistory(ctx)
 	switch _, err := s.anyEntity(ctx, path); {
 	case err == nil: // it was deleted, and another one created
 		return false, nil

@@ -25,7 +25,7 @@ func (s *Store) DeleteRecord(ctx context.Context, kind semantics.Kind, path stri
 
 // DeleteForGood implements partitioned.Records.
 func (s *Store) DeleteForGood(ctx context.Context, kind semantics.Kind, path string) error {
-	return s.Unbroken(ctx, func(ctx context.Context) error {
+	return s.Unbroken(anyHistory(ctx), func(ctx context.Context) error {
 		for {
 			err := s.deleteEntity(ctx, kind, path, asked)
 			if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
@@ -49,6 +49,7 @@ func (s *Store) deleteLeftPartitions(ctx context.Context, path string, present i
 	if semantics.IsPartition(path) {
 		return nil
 	}
+	ctx = anyHistory(ctx)
 	for name, err := range s.hiddenOf(ctx, path) {
 		if err != nil {
 			return err

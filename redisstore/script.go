@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -16,7 +17,17 @@ import (
 // script is an operation with the hash Redis knows it by.
 type script struct {
 	*lua.Script
-	call *redis.Script
+	call    *redis.Script
+	guarded *script // the same in a partition of a cluster
+}
+
+func newScript(s *lua.Script) script {
+	guarded := *s
+	guarded.Text, guarded.Statuses = s.Guarded, append(slices.Clone(s.Statuses), lua.OtherHistory)
+	return script{
+		Script: s, call: redis.NewScript(s.Text),
+		guarded: &script{Script: &guarded, call: redis.NewScript(guarded.Text)},
+	}
 }
 
 var prepared = sync.OnceValues(func() (map[string]script, error) {
@@ -26,7 +37,7 @@ var prepared = sync.OnceValues(func() (map[string]script, error) {
 	}
 	ready := make(map[string]script, len(all))
 	for name, s := range all {
-		ready[name] = script{Script: s, call: redis.NewScript(s.Text)}
+		ready[name] = newScript(s)
 	}
 	return ready, nil
 })
@@ -47,18 +58,30 @@ func (s *Store) run(ctx context.Context, name string, from keyNames, args ...any
 			semantics.Internal, "script %s does not take %d keys and %d arguments", name, len(keys), len(args),
 		)
 	}
-	how := behindNothing
+	how, partition := behindNothing, s.guarded(ctx, keys[0])
 	if op.HasStatus(needsFence) { // not a script that such a call also runs
 		how, _ = ctx.Value(fenced{}).(int)
 	}
-	for {
+	if partition != "" {
+		op, keys = *op.guarded, append(keys, s.keys(partition).key("entity"))
+	}
+	for compared := 0; ; {
 		asked := ""
 		if how != behindNothing {
 			asked, _ = s.asked.get(keys[0])
 		}
 		r, err := s.runOnce(ctx, op, keys, withAsked(args, how, asked), s.fence(ctx, keys[0], how, asked))
-		if err != nil || r.status != needsFence {
-			return r, err
+		switch {
+		case err != nil:
+			return nil, err
+		case partition != "" && r.status == lua.OtherHistory:
+			compared++
+			if err := s.compareFor(ctx, partition, compared); err != nil {
+				return nil, err
+			}
+			continue
+		case r.status != needsFence:
+			return r, nil
 		}
 		s.learnAsked(keys[0], r.text())
 		if err := r.failure(); err != nil {
@@ -191,6 +214,9 @@ func (s *Store) load(ctx context.Context, server *redis.Client) error {
 	_, err := server.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, op := range s.scripts {
 			p.ScriptLoad(ctx, op.Text) // not op.call.Load, which loses the hash in a pipeline
+			if s.isCluster {
+				p.ScriptLoad(ctx, op.guarded.Text)
+			}
 		}
 		return nil
 	})

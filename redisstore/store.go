@@ -71,8 +71,12 @@ type Options struct {
 // Store keeps entities and messages in one Redis. It implements semantics.Store and semantics.Checker and is safe for
 // concurrent use. Any number of Stores in any number of processes may share a Redis and namespace.
 type Store struct {
-	servers  servers
-	options  Options
+	servers servers
+	options Options
+
+	isCluster bool
+	compare   atomic.Pointer[func(ctx context.Context, path string) error] // a partition with its record
+
 	scripts  map[string]script
 	sidecar  string // the name of this process on waiting lists
 	wakeups  *wakeups
@@ -153,6 +157,7 @@ func Open(options Options) (*Store, error) {
 	if s.servers, err = connect(options, s.noteConnection, conns); err != nil {
 		return nil, err
 	}
+	_, s.isCluster = s.servers.(*cluster)
 	end := make(chan struct{})
 	s.endIdling = sync.OnceFunc(func() { close(end) })
 	s.idling.Go(func() { conns.run(end) })

@@ -118,9 +118,9 @@ func forward(ctx context.Context, upkeep semantics.Upkeep, name string, sides []
 	return cmp.Or(failures...)
 }
 
-// sweepSlice does a slice of what is due on one entity.
+// sweepSlice does a slice of what is due on one entity. What a partition has forgotten does not change what is due.
 func (s *Store) sweepSlice(ctx context.Context, name string) (sweptEntity, error) {
-	r, err := s.run(ctx, "sweep", s.keys(name), s.now(), flag(s.options.LazyExpiry))
+	r, err := s.run(anyHistory(ctx), "sweep", s.keys(name), s.now(), flag(s.options.LazyExpiry))
 	if err != nil || r.status != "OK" {
 		return sweptEntity{}, err
 	}

@@ -132,7 +132,7 @@ func (l *wholeLook) whole(ctx context.Context, name string) (sweptEntity, error)
 	done, err := l.sweepSlice(ctx, name)
 	if err == nil && done.found {
 		l.alarms = append(l.alarms, done.alarm(name)...)
-		err = l.beside(ctx, name)
+		err = l.beside(anyHistory(ctx), name) // a partition may have no entity any more
 	}
 	if err != nil {
 		done = sweptEntity{found: true}

@@ -18,7 +18,7 @@ var ownFields = map[string]bool{
 	"kind": true, "name": true, "about": true, "incarnation": true, "ticket": true, "created_ms": true, "updated_ms": true,
 	"accessed_ms": true, "partitioned": true, "partitions": true, "keyed": true, "user_metadata": true, "max_bytes": true,
 	"max_message_count": true, "duplicate_max_entries": true, "alarm_ms": true, "forwarder_called": true,
-	"version": true,
+	"version": true, "compared_in": true,
 }
 
 // AuditPartitions checks that no partition is without its queue. A sidecar that crashes while it deletes one leaves

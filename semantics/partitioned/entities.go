@@ -58,7 +58,11 @@ func (s *Store) complete(ctx context.Context, found *whole) error {
 	}
 	present, err := s.recordOf(ctx, found)
 	if err == nil && present.Incarnation == found.incarnation {
-		return s.updatePartitions(ctx, found, found.all(), share, found.changed(share, present.Options))
+		err := s.updatePartitions(ctx, found, found.all(), share, found.changed(share, present.Options))
+		if err != nil {
+			return err
+		}
+		return mayHaveRun(named(s.withHidden(found, func(path string) error { return s.below.Compare(ctx, path) })))
 	}
 	if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
 		return mayHaveRun(err)

@@ -3,7 +3,6 @@ package partitioned
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -134,34 +133,31 @@ func (s *Store) createInPartition(ctx context.Context, w *whole, p int, route se
 // Level implements semantics.Upkeep. The path of a partition that its entity has no more, or of a definition, has
 // nothing to do.
 func (s *Store) Level(ctx context.Context, partition string) error {
-	return s.onPartition(ctx, partition, func(w *whole, p int) error {
-		if err := s.levelOptions(ctx, w, p); err != nil || w.definition == "" {
-			return err
-		}
-		if err := s.level(ctx, w, p); err != nil {
-			return err
-		}
-		return s.levelOptionsOfAll(ctx, w, p)
-	})
+	return s.onPartition(ctx, partition, func(w *whole, p int) error { return s.levelAllOf(ctx, w, p) })
+}
+
+// levelAllOf completes all changes of an entity that did not reach a partition, or that its server has forgotten.
+func (s *Store) levelAllOf(ctx context.Context, w *whole, p int) error {
+	if err := s.levelOptions(ctx, w, p); err != nil || w.definition == "" {
+		return err
+	}
+	if err := s.level(ctx, w, p); err != nil {
+		return err
+	}
+	return s.levelOptionsOfAll(ctx, w, p)
 }
 
 // onPartition runs a call on the partition of an entity that has a path. Without such a partition it does nothing.
 func (s *Store) onPartition(ctx context.Context, path string, do func(w *whole, p int) error) error {
 	topic := semantics.WholePath(path)
-	place := func(w *whole) int {
-		if w == nil {
-			return -1
-		}
-		folded := semantics.Fold(path)
-		return slices.IndexFunc(w.paths, func(one string) bool { return semantics.Fold(one) == folded })
-	}
 	w := s.remembered(topic)
-	if place(w) < 0 {
+	if w.placeOf(path) < 0 {
 		found, err := s.find(ctx, topic)
-		if err != nil || place(found) < 0 {
+		if err != nil || found.placeOf(path) < 0 {
 			return err
 		}
 		w = s.remember(ctx, found)
 	}
-	return named(inPartition(do(w, place(w)), place(w)))
+	p := w.placeOf(path)
+	return named(inPartition(do(w, p), p))
 }

@@ -40,6 +40,7 @@ type Below interface {
 	semantics.Store
 	Places
 	Records
+	Histories
 }
 
 // Places is what a Store knows of where it keeps entities.
@@ -71,6 +72,23 @@ type Records interface {
 	DeleteForGood(ctx context.Context, kind semantics.Kind, path string) error
 }
 
+// Histories are those of the places that forget each for itself, such as the servers of a cluster: one may forget a
+// change that another one, with the record, remembers. What such a place has done since it last may have forgotten
+// something is its history.
+type Histories interface {
+	// ComparedBy passes what compares a partition or a definition with its record. From then on the Store calls it before
+	// a call does anything in one that was not compared in the present history, and fails the call as it fails.
+	ComparedBy(compare func(ctx context.Context, path string) error)
+	// Compare does so now, if it was not done in the present history.
+	Compare(ctx context.Context, path string) error
+	// History returns what the present history of a partition or definition is called, and whether it was compared in it.
+	// ENTITY_NOT_FOUND.
+	History(ctx context.Context, path string) (name string, isCompared bool, err error)
+	// NoteCompared notes that it was compared with what was read since this was the present history, and reports whether
+	// it still is: else nothing was done. ENTITY_NOT_FOUND.
+	NoteCompared(ctx context.Context, path, history string) (isPresent bool, err error)
+}
+
 var _ semantics.Store = (*Store)(nil)
 
 // mostKnown bounds the queues, topics and subscriptions that a Store remembers. One that it has dropped is looked up
@@ -79,10 +97,12 @@ const mostKnown = 10_000
 
 // New makes a Store over another one.
 func New(below Below) *Store {
-	return &Store{
+	s := &Store{
 		Store: below, below: below, away: away{servers: map[any]*absence{}},
 		known: map[string]*whole{}, watches: map[semantics.Source][]*watch{},
 	}
+	below.ComparedBy(s.compare)
+	return s
 }
 
 // mostLooks bounds how often a call looks again at an entity that changes all the time.

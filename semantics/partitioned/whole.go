@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -94,6 +95,15 @@ func (s *Store) placeAt(shares, share int, pathOf func(salt int) string) string 
 			return path
 		}
 	}
+}
+
+// placeOf returns which partition of an entity has a path, below 0 for none. The entity may be nil.
+func (w *whole) placeOf(path string) int {
+	if w == nil {
+		return -1
+	}
+	folded := semantics.Fold(path)
+	return slices.IndexFunc(w.paths, func(one string) bool { return semantics.Fold(one) == folded })
 }
 
 // ofKey returns the partition of a key, which is always the same (PART-2).

@@ -5,6 +5,7 @@ package delivery
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -73,8 +74,16 @@ func (d *Delivery) Delivered(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
 	defer cancel()
-	_, err = d.settler.Complete(ctx, d.source, d.tokens)
+	codes, err := d.settler.Complete(ctx, d.source, d.tokens)
+	if err == nil && slices.ContainsFunc(codes, hasStayed) { // the others were removed
+		err = semantics.Errorf(semantics.StoreUnavailable, "messages of a partition were not removed; they come again")
+	}
 	return err
+}
+
+// hasStayed reports whether a message that was to be removed is still there by its code, because its partition failed.
+func hasStayed(code semantics.Code) bool {
+	return code == semantics.StoreUnavailable || code == semantics.Internal
 }
 
 // Undelivered records that the answer did not reach the client: the messages are available again at once and nothing

@@ -1,0 +1,56 @@
+package partitioned
+
+import (
+	"context"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// The place of a partition may forget a change that was acknowledged, while that of the record remembers it: that the
+// entity was deleted, or its rules, subscriptions or options. What a sidecar knows from before then fits to what the
+// partition has, and neither shows that both are wrong. So the store below has a partition compared with its record
+// before anything is done in another history of its place than that of the last comparison (DUR-4, decision 0054).
+
+// compare compares a partition or a definition with its record, and completes what it lacks. ENTITY_NOT_FOUND if it is
+// not one of an entity any more.
+//
+// The name of the history is read before the record, and noted only if it is still the same. Every change is made in
+// the record before it reaches the partition. So a change that the partition forgot before this history began is in
+// what was read, and one that was not yet made then reaches the partition in this history.
+func (s *Store) compare(ctx context.Context, path string) error {
+	for look := 1; ; look++ {
+		history, isCompared, err := s.below.History(ctx, path)
+		if err != nil || isCompared {
+			return err
+		}
+		if err := s.compareNow(ctx, path); err != nil {
+			return err
+		}
+		isPresent, err := s.below.NoteCompared(ctx, path, history)
+		if err != nil || isPresent {
+			return err
+		}
+		if look == mostLooks {
+			return semantics.Errorf(
+				semantics.StoreUnavailable, "the server of a partition changes all the time; nothing was changed",
+			)
+		}
+	}
+}
+
+func (s *Store) compareNow(ctx context.Context, path string) error {
+	name := semantics.WholePath(path)
+	found, err := s.find(ctx, name)
+	if err != nil {
+		return err
+	}
+	p := found.placeOf(path)
+	switch {
+	case p >= 0:
+		return s.levelAllOf(ctx, found, p)
+	case found != nil && semantics.Fold(found.definition) == semantics.Fold(path):
+		return nil
+	default:
+		return semantics.NotFound(name)
+	}
+}
