@@ -152,7 +152,7 @@ test: redis python node java ## Run all tests against a real Redis, which is ins
 # Each line is a kind of server. The last are Debian 13's Redis and Valkey; the first run fetches them, as root. Two rules
 # are only for servers without replicas.
 .PHONY: test-all
-test-all: redis ## Run the rules, the models and the histories on Sentinels, a cluster, at the levels disk and replica, on Redis 8.0 and Valkey 8.1
+test-all: redis ## Run the rules, the models and the histories on Sentinels, a cluster, at the levels disk and replica, with encryption, on Redis 8.0 and Valkey 8.1
 	SIDEBUS_TEST_REDIS=cluster go test -count=1 -timeout 20m ./redisstore -run '(Model|TopicModelOverPartitions|Ways)$$'
 	SIDEBUS_TEST_REDIS=cluster go test -count=1 -timeout 20m ./test/history -run 'SessionHistories$$|SESS_30'
 	SIDEBUS_TEST_REDIS=sentinels go test -count=1 -timeout 20m ./redisstore -run 'Model($$|OverPartitions$$)|Ways$$|TestStore$$'
@@ -160,6 +160,7 @@ test-all: redis ## Run the rules, the models and the histories on Sentinels, a c
 	for level in disk replica; do \
 	  SIDEBUS_TEST_DURABILITY="$$level" go test -count=1 -timeout 20m ./redisstore -run 'TestStore$$' -skip 'TestStore/(DUR_3_LevelThat|PART_1_UpdateReaches)'; \
 	done
+	SIDEBUS_TEST_SEALED=1 go test -count=1 -timeout 20m ./redisstore -run 'TestStore$$|Model($$|OverPartitions$$)'
 	for server in redis valkey; do \
 	  program="$$(test/servers.sh "$$server")"; \
 	  SIDEBUS_TEST_SERVER="$$program" go test -count=1 -timeout 20m ./redisstore -run 'TestStore$$|Model($$|OverPartitions$$)|TestCluster|Sentinels|TestERR_[67]|DUR_'; \

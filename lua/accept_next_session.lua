@@ -11,7 +11,7 @@
 --
 -- Returns
 --   OK                 notifications recheck_ms left, then for each of the first tokens, as far as there are
---                      sessions, a list of session locked_until_ms version and the state if any
+--                      sessions, a list of session locked_until_ms version, and if any the state and its size
 --                      recheck_ms, left: see receive
 --   SESSION_NOT_SUPPORTED
 --   INVALID_OPERATION  the queue's AcceptNext forbids it (RR-5)
@@ -49,7 +49,9 @@ if not is_behind(queue) then
     end
     local until_ms, record = take_session(queue, session, ARGV[i])
     local state = record.version > 0 and redis.call("HGET", queue.session_states, session) or nil
-    accepted[#accepted + 1] = { session, text(until_ms), text(record.version), state }
+    accepted[#accepted + 1] = {
+      session, text(until_ms), text(record.version), state, state and text(record.state_size),
+    }
   end
 end
 if register == 2 or (register == 1 and #accepted < #ARGV - 3) then

@@ -8,7 +8,7 @@
 -- ARGV[3] token    str  a new one
 --
 -- Returns
---   OK                        notifications locked_until_ms version, then the state if there is one
+--   OK                        notifications locked_until_ms version, then the state and its size if there is one
 --   SESSION_CANNOT_BE_LOCKED  notifications clearing   1 = its lock has ended, but there was too much to clear away:
 --                             ask again at once
 --   SESSION_NOT_SUPPORTED
@@ -35,4 +35,4 @@ if ends or session_record(queue, session).blocked ~= "" then
 end
 local until_ms, record = take_session(queue, session, token)
 local state = record.version > 0 and redis.call("HGET", queue.session_states, session) or nil
-return { "OK", close_queue(queue), text(until_ms), text(record.version), state }
+return { "OK", close_queue(queue), text(until_ms), text(record.version), state, state and text(record.state_size) }

@@ -7,7 +7,7 @@
 -- ARGV[2] token  str
 --
 -- Returns
---   OK                notifications version, then the state if there is one
+--   OK                notifications version, then the state and its size if there is one
 --   SESSION_LOCK_LOST
 --   SESSION_NOT_SUPPORTED
 --   ENTITY_NOT_FOUND
@@ -25,5 +25,6 @@ if not queue then
   return refusal
 end
 local notifications = close_queue(queue)
-local version = session_record(queue, session).version
-return { "OK", notifications, text(version), version > 0 and redis.call("HGET", queue.session_states, session) or nil }
+local record = session_record(queue, session)
+local state = record.version > 0 and redis.call("HGET", queue.session_states, session) or nil
+return { "OK", notifications, text(record.version), state, state and text(record.state_size) }

@@ -12,6 +12,7 @@
 -- ARGV[6] routes     int  version of the routes of the topic that have exactly the subscriptions in all, "" = there is
 --                         no such list
 -- ARGV[7] version    int  of the new state, a random number
+-- ARGV[8] size       int  bytes that the state counts for: it may be encrypted, and so longer
 --
 -- Returns
 --   OK                       notifications version
@@ -38,7 +39,7 @@
 --@include session/write_state
 local now, awaited = now_ms(ARGV[1])
 local token, expected, limit = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local state, owner, routes, version = ARGV[5], KEYS[42], ARGV[6], ARGV[7]
+local state, owner, routes, version, size = ARGV[5], KEYS[42], ARGV[6], ARGV[7], tonumber(ARGV[8])
 
 for i = 40, #KEYS do
   redis.call("HLEN", KEYS[i]) -- as in lib/base/check_key_types
@@ -49,7 +50,7 @@ local queue, session, refusal = open_held_session(KEYS, now, token, function(que
     return unfenced
   end
   local most = tonumber(redis.call("HGET", owner, "max_message_bytes"))
-  return #state > most and { "SESSION_STATE_TOO_LARGE", #state, most }
+  return size > most and { "SESSION_STATE_TOO_LARGE", size, most }
 end)
 if not queue then
   return refusal
@@ -60,7 +61,7 @@ local refused, detail = refuse_state(queue, record, expected, limit)
 if refused then
   return { refused, notifications, detail }
 end
-local more = #state - record.state_size
+local more = size - record.state_size
 
 if more > 0 then
   local bounds = redis.call("HMGET", owner, "max_bytes", "version", "most_bytes")
@@ -79,6 +80,6 @@ if more > 0 then
   end
   raise_topic_bound(owner, queue.entity, more)
 end
-write_state(queue, session, state, version)
+write_state(queue, session, state, version, size)
 close_queue(queue)
 return { "OK", notifications, text(record.version) }

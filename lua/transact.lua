@@ -24,7 +24,8 @@
 --         abandon      delay_ms, skip, as in abandon: locks, nothing or as many changes
 --         defer        "", "": locks, nothing or as many changes
 --         dead_letter  reason, description, as in dead_letter: locks, nothing or as many changes
---         set_state    version that it must have, or -1, version of the new state: the state; nothing = clear it
+--         set_state    version that it must have, or -1, version of the new state: the state and, as an extra, the
+--                      bytes that it counts for; nothing = clear it
 --
 -- Returns
 --   OK              notifications numbers
@@ -151,7 +152,7 @@ local function refuse_cancel(member, operation)
 end
 
 local function refuse_set(member, operation)
-  local queue, state = member.queue, operation.count > 0 and ARGV[operation.from] or nil
+  local queue, size = member.queue, operation.count > 0 and tonumber(ARGV[operation.from + 1]) or nil
   if queue.is_topic then
     return { "ENTITY_NOT_FOUND" }
   end
@@ -165,19 +166,19 @@ local function refuse_set(member, operation)
   if not quota then
     return { "ENTITY_NOT_FOUND" }
   end
-  if #(state or "") > quota.max_message_bytes then
-    return { "SESSION_STATE_TOO_LARGE", #state, quota.max_message_bytes }
+  if (size or 0) > quota.max_message_bytes then
+    return { "SESSION_STATE_TOO_LARGE", size, quota.max_message_bytes }
   end
   operation.session = held_session(queue, operation.token)
   if not operation.session then
     return { "SESSION_LOCK_LOST" }
   end
   local record = session_record(queue, operation.session)
-  local refused, detail = refuse_state(queue, record, tonumber(operation.first), state and limit or math.huge)
+  local refused, detail = refuse_state(queue, record, tonumber(operation.first), size and limit or math.huge)
   if refused then
     return { refused, detail }
   end
-  local more = math.max(#(state or "") - record.state_size, 0)
+  local more = math.max((size or 0) - record.state_size, 0)
   if lacks_quota(quota, more) then
     return { "NEEDS_ALL" }
   end
@@ -185,7 +186,7 @@ local function refuse_set(member, operation)
     return { "ENTITY_FULL", "bytes", text(quota.held + more), text(quota.max_bytes), text(quota.dead_bytes) }
   end
   quota.held = quota.held + more
-  if state and record.version == 0 then
+  if size and record.version == 0 then
     queue.new_states = (queue.new_states or 0) + 1
   end
   return nil
@@ -281,7 +282,8 @@ end
 local function set_state(queue, operation)
   local session = operation.session
   if operation.count > 0 then
-    write_state(queue, session, ARGV[operation.from], operation.second)
+    local from = operation.from
+    write_state(queue, session, ARGV[from], operation.second, tonumber(ARGV[from + 1]))
     numbers[#numbers + 1] = operation.second
     return
   end

@@ -19,6 +19,7 @@ type acceptCall struct {
 	token    semantics.LockToken
 	register semantics.Register
 	session  *semantics.Session
+	size     int64 // of its state: see sealing.openState
 	recheck  time.Duration
 	err      error
 }
@@ -31,7 +32,11 @@ func (s *Store) AcceptNextSession(
 	if err := s.accepts.do(ctx, semantics.Fold(path), call); err != nil {
 		return nil, 0, err
 	}
-	return call.session, call.recheck, call.err
+	if call.err != nil || call.session == nil {
+		return nil, call.recheck, call.err
+	}
+	session, err := s.opened(ctx, path, call.session, call.size)
+	return session, call.recheck, err
 }
 
 func (s *Store) runAccepts(ctx context.Context, calls []*acceptCall) {
@@ -69,7 +74,8 @@ func (s *Store) acceptNext(ctx context.Context, calls []*acceptCall) error {
 		c.recheck = recheck
 		if r.more() {
 			row := r.list()
-			c.session, c.err = readSession(row, sessionID(row.text()), c.token)
+			c.session, c.size = readSession(row, sessionID(row.text()), c.token)
+			c.err = row.failure()
 		} else if left {
 			c.recheck = 0
 		}

@@ -24,7 +24,7 @@ func (s *Store) Due(ctx context.Context, topic string, limit int) ([]*semantics.
 		if err := r.failure(); err != nil {
 			return nil, err
 		}
-		m := e.received()
+		m := e.received(s.sealing)
 		m.VisibleAt = time.Time{} // is for peeks
 		found = append(found, m)
 	}
@@ -49,7 +49,7 @@ func weightOf(activations []activation) int {
 func (s *Store) Activate(ctx context.Context, topic string, version int64, activations []semantics.Activation) error {
 	ready := make([]activation, len(activations))
 	for i, a := range activations {
-		f, err := newFanOut(a.Publication, false)
+		f, err := s.sealing.newFanOut(a.Publication, false)
 		if err != nil {
 			return err
 		}

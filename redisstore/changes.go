@@ -98,16 +98,16 @@ func (s *Store) merge(
 		if len(read[i]) == 0 {
 			continue
 		}
-		if outcomes[i], err = mergeInto(read[i][0], changes[i].Val(), properties); err != nil {
+		if outcomes[i], err = s.sealing.mergeInto(read[i][0], changes[i].Val(), properties); err != nil {
 			return nil, err
 		}
 	}
 	return outcomes, nil
 }
 
-func mergeInto(e entry, before string, properties map[string]semantics.Value) (merged, error) {
+func (s sealing) mergeInto(e entry, before string, properties map[string]semantics.Value) (merged, error) {
 	var m semantics.Message
-	if _, err := decodePayload(e.payload, &m); err != nil {
+	if err := s.decodeHeaders(e.payload, &m); err != nil {
 		return merged{}, err
 	}
 	sent, wasForwarded := m.HeaderSize(), m.Forwarded != nil

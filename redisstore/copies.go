@@ -33,16 +33,16 @@ type copyOf struct {
 }
 
 // newFanOut encodes a publication. With keeps, the first form is the message itself, as a scheduled message is stored.
-func newFanOut(p semantics.Publication, keeps bool) (*fanOut, error) {
+func (s sealing) newFanOut(p semantics.Publication, keeps bool) (*fanOut, error) {
 	f, known := &fanOut{}, map[*semantics.Message]int{}
 	if keeps {
-		if err := f.addForm(p.Message, known); err != nil {
+		if err := f.addForm(p.Message, known, s); err != nil {
 			return nil, err
 		}
 	}
 	for _, c := range p.Copies {
 		if known[c.Message] == 0 {
-			if err := f.addForm(c.Message, known); err != nil {
+			if err := f.addForm(c.Message, known, s); err != nil {
 				return nil, err
 			}
 		}
@@ -57,8 +57,8 @@ func newFanOut(p semantics.Publication, keeps bool) (*fanOut, error) {
 	return f, nil
 }
 
-func (f *fanOut) addForm(m *semantics.Message, known map[*semantics.Message]int) error {
-	payload, err := encodePayload(m)
+func (f *fanOut) addForm(m *semantics.Message, known map[*semantics.Message]int, s sealing) error {
+	payload, err := s.encode(m)
 	if err != nil {
 		return err
 	}

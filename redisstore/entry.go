@@ -136,18 +136,18 @@ func (k known) addTo(e *entry) {
 func (e *entry) lock() lock { return lock{position: e.position, size: e.size, nonce: e.nonce} }
 
 // received returns the decoded message.
-func (e *entry) received() *semantics.Received {
+func (e *entry) received(s sealing) *semantics.Received {
 	m := &semantics.Received{}
-	e.receive(m)
+	e.receive(m, s)
 	return m
 }
 
 // receive decodes the message into m, which is empty. DeliveryCount is the stored count (MSG-10). If the payload cannot
 // be decoded, Unreadable has the cause and the other fields are set.
-func (e *entry) receive(m *semantics.Received) {
+func (e *entry) receive(m *semantics.Received, s sealing) {
 	m.SequenceNumber, m.DeliveryCount, m.Size = e.position, int(e.failed), e.size
 	m.SessionSequence = e.sessionSequence
-	err := e.decode(m)
+	err := e.decode(m, s)
 	m.Unreadable = cmp.Or(err, e.setTimes(m))
 	if e.dead != nil {
 		m.SequenceNumber, m.DeliveryCount, m.DeadLetterDeliveryCount = e.dead.sequence, int(e.dead.count), int(e.failed)
@@ -162,10 +162,10 @@ func (e *entry) receive(m *semantics.Received) {
 }
 
 // decode sets the message as it is now.
-func (e *entry) decode(m *semantics.Received) error {
+func (e *entry) decode(m *semantics.Received, s sealing) error {
 	var err error
 	more := int64(0)
-	if m.Encoded, err = decodePayload(e.payload, &m.Message); err == nil && e.changes != "" {
+	if m.Encoded, err = s.decode(e.payload, &m.Message); err == nil && e.changes != "" {
 		m.Encoded = "" // which is as it was sent
 		more, err = applyChanges(e.changes, &m.Message)
 		m.Size += more

@@ -132,7 +132,8 @@ const (
 func (s *Store) examineEntities(
 	ctx context.Context, what semantics.Examination, report func(semantics.Finding),
 ) error {
-	auditor := audit.New(s.servers.universal(), s.namespace)
+	keys := keysInUse{}
+	auditor := audit.New(s.servers.universal(), s.namespace).Showing(keys.contents())
 	paths, isNamed := what.Paths, len(what.Paths) > 0
 	if !isNamed {
 		var err error
@@ -175,6 +176,9 @@ func (s *Store) examineEntities(
 		if len(faults) == 0 {
 			sound++
 		}
+	}
+	if found, ok := keys.finding(s.sealing.now()); ok {
+		report(found)
 	}
 	if sound > 0 {
 		report(semantics.Finding{

@@ -22,16 +22,35 @@ const (
 	// formatWire: the length of a storagev1.Message follows, then this message with what is not on the wire, mostly
 	// empty, and then the message as package encoded writes it.
 	formatWire = 2
+	// formatSealed: the length of a storagev1.Message, this message, the length of the message without its body as
+	// package encoded writes it, this message, the kind of the body, and the body, sealed. 3 and 4 are those of chunks.
+	formatSealed = 5
 )
 
-var errNotText = errors.New("text that is not UTF-8")
+var (
+	errNotText = errors.New("text that is not UTF-8")
+	errNewer   = errors.New("fields of a newer version?")
+)
 
-// encodePayload returns the stored form of a message, which the scripts do not parse.
-func encodePayload(m *semantics.Message) ([]byte, error) { return appendPayload(nil, m) }
+// encode returns the stored form of a message, which the scripts do not parse.
+func (s sealing) encode(m *semantics.Message) ([]byte, error) { return s.append(nil, m) }
 
-// appendPayload appends the stored form of a message to b.
-func appendPayload(b []byte, m *semantics.Message) ([]byte, error) {
-	beside := besideOf(m)
+// append appends the stored form of a message to b.
+func (s sealing) append(b []byte, m *semantics.Message) ([]byte, error) {
+	keys, err := s.now(), error(nil)
+	if keys.Seals() {
+		b = slices.Grow(b, binary.MaxVarintLen64+encoded.Size(m)+keys.Overhead())
+		b, err = appendSealed(b, m, besideOf(m), keys)
+	} else {
+		b, err = appendPlain(b, m, besideOf(m))
+	}
+	if err != nil {
+		return nil, &semantics.Error{Code: semantics.Internal, Message: "message cannot be encoded", Err: err}
+	}
+	return b, nil
+}
+
+func appendPlain(b []byte, m *semantics.Message, beside *storagev1.Message) ([]byte, error) {
 	length := proto.Size(beside)
 	b = append(slices.Grow(b, 1+binary.MaxVarintLen32+length+encoded.Size(m)), formatWire)
 	b = binary.AppendUvarint(b, uint64(length)) //nolint:gosec // not negative
@@ -40,10 +59,7 @@ func appendPayload(b []byte, m *semantics.Message) ([]byte, error) {
 	if err == nil && !isText {
 		err = errNotText
 	}
-	if err != nil {
-		return nil, &semantics.Error{Code: semantics.Internal, Message: "message cannot be encoded", Err: err}
-	}
-	return b, nil
+	return b, err
 }
 
 // besideOf returns what is not on the wire, nil for nothing.
@@ -64,16 +80,34 @@ func besideOf(m *semantics.Message) *storagev1.Message {
 	return beside
 }
 
-// decodePayload reads the stored form into m, which then refers to payload. It returns the part that is encoded as on
-// the wire, "" if no part is.
-func decodePayload(payload string, m *semantics.Message) (wire string, err error) {
-	if wire, err = decodeParts(payload, m); err != nil {
+// decode reads the stored form into m, which then refers to payload. It returns the part that is encoded as on the
+// wire, "" if no part is. PAYLOAD_KEY_MISSING for a body that is sealed with another key than those of s.
+func (s sealing) decode(payload string, m *semantics.Message) (wire string, err error) {
+	if payload != "" && payload[0] == formatSealed {
+		wire, err = decodeSealed(payload, m, s.now())
+	} else {
+		wire, err = decodeParts(payload, m)
+	}
+	if err != nil {
 		return "", err
 	}
 	if m.BodyKind != semantics.BodyBytes && !utf8.Valid(m.Body) { // no client could read it, no forwarder pass it on
 		return "", unreadable(errNotText)
 	}
 	return wire, nil
+}
+
+// decodeHeaders is decode for what needs no body, which it leaves empty if it is sealed.
+func (s sealing) decodeHeaders(payload string, m *semantics.Message) error {
+	if payload == "" || payload[0] != formatSealed {
+		_, err := s.decode(payload, m)
+		return err
+	}
+	p, err := splitSealed(payload)
+	if err != nil {
+		return err
+	}
+	return p.decodeHeaders(m)
 }
 
 func decodeParts(payload string, m *semantics.Message) (wire string, err error) {
@@ -91,7 +125,7 @@ func decodeParts(payload string, m *semantics.Message) (wire string, err error) 
 			return "", err
 		}
 		if !encoded.Decode(data[end:], m) {
-			return "", unreadable(fmt.Errorf("fields of a newer version?"))
+			return "", unreadable(errNewer)
 		}
 		return payload[1+end:], nil
 	default:

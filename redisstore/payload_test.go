@@ -34,13 +34,13 @@ func TestPayloadsOfOlderVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, err := encodePayload(m)
+	now, err := sealing{}.encode(m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, payload := range map[string]string{"old": "\x01" + string(old), "now": string(now)} {
 		var got semantics.Message
-		if _, err := decodePayload(payload, &got); err != nil || !reflect.DeepEqual(&got, m) {
+		if _, err := (sealing{}).decode(payload, &got); err != nil || !reflect.DeepEqual(&got, m) {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, m)
 		}
 	}
@@ -49,7 +49,7 @@ func TestPayloadsOfOlderVersions(t *testing.T) {
 // A payload that was damaged is read or refused, and nothing worse.
 func TestDLQ_25_DamagedPayloads(t *testing.T) {
 	t.Parallel()
-	whole, err := encodePayload(&semantics.Message{
+	whole, err := sealing{}.encode(&semantics.Message{
 		MessageID: "1", Body: []byte("body"), ScheduledAt: time.UnixMilli(1).UTC(),
 		Properties: map[string]semantics.Value{"n": semantics.Int64(-1)},
 	})
@@ -64,7 +64,7 @@ func TestDLQ_25_DamagedPayloads(t *testing.T) {
 			}
 		}
 		e := entry{payload: string(payload), times: "1:0"}
-		if m := e.received(); m.Unreadable != nil && (m.MessageID != "" || m.Encoded != "") {
+		if m := e.received(sealing{}); m.Unreadable != nil && (m.MessageID != "" || m.Encoded != "") {
 			rt.Fatalf("%x: %+v", payload, m)
 		}
 	})

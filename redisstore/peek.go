@@ -92,7 +92,7 @@ func (s *Store) peekOnce(
 		if e.scheduled = group == "s"; e.scheduled {
 			e.dead, e.sessionSequence = nil, 0 // its further fields are not those of a dead letter
 		}
-		m := e.received()
+		m := e.received(s.sealing)
 		m.Locked = group == "l" || group == "x"
 		m.Expired = group != "s" && source.SubQueue == semantics.MainQueue && !m.ExpiresAt.IsZero() &&
 			!now.Before(m.ExpiresAt)

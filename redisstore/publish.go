@@ -87,7 +87,7 @@ func (s *Store) encode(c *publishCall) error {
 	c.fanOuts = make([]*fanOut, len(c.publications))
 	for i, p := range c.publications {
 		var err error
-		if c.fanOuts[i], err = newFanOut(p, !p.Message.ScheduledAt.IsZero()); err != nil {
+		if c.fanOuts[i], err = s.sealing.newFanOut(p, !p.Message.ScheduledAt.IsZero()); err != nil {
 			return err
 		}
 		c.fanOuts[i].weight = s.weigh(c.topic, c.fanOuts[i])

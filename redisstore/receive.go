@@ -49,7 +49,7 @@ func (s *Store) batchFor(
 	messages, all := make([]*semantics.Received, len(entries)), make([]semantics.Received, len(entries))
 	for i := range entries {
 		messages[i] = &all[i]
-		entries[i].receive(messages[i])
+		entries[i].receive(messages[i], s.sealing)
 		messages[i].DeliveryCount++ // this one (MSG-10)
 	}
 	if ctx.Err() != nil {

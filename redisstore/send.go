@@ -67,7 +67,7 @@ func (c *sendCall) expires() bool {
 func (s *Store) Send(ctx context.Context, path string, messages []*semantics.Message) ([]semantics.Stored, error) {
 	buffer := takeBuffer()
 	defer returnBuffer(buffer)
-	call, err := newSendCall(path, messages, buffer)
+	call, err := s.newSendCall(path, messages, buffer)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (s *Store) SendEach(ctx context.Context, path string, calls [][]*semantics.
 	buffer := takeBuffer()
 	defer returnBuffer(buffer)
 	for i, messages := range calls {
-		call, err := newSendCall(path, messages, buffer)
+		call, err := s.newSendCall(path, messages, buffer)
 		if outcomes[i].Err = err; err == nil {
 			call.place = i
 			ready = append(ready, call)
@@ -111,7 +111,7 @@ func (s *Store) SendOnce(
 ) semantics.SendOutcome {
 	buffer := takeBuffer()
 	defer returnBuffer(buffer)
-	call, err := newSendCall(path, messages, buffer)
+	call, err := s.newSendCall(path, messages, buffer)
 	if err == nil {
 		call.once = &once
 		err = s.sends.do(ctx, semantics.Fold(path), sendCalls{call})
@@ -141,10 +141,10 @@ func stopAfter(outcome error) error {
 }
 
 // newSendCall returns a call whose payloads are in the buffer.
-func newSendCall(path string, messages []*semantics.Message, buffer *[]byte) (*sendCall, error) {
+func (s *Store) newSendCall(path string, messages []*semantics.Message, buffer *[]byte) (*sendCall, error) {
 	call := &sendCall{path: path, messages: messages, payloads: make([][]byte, len(messages))}
 	for i, m := range messages {
-		longer, err := appendPayload(*buffer, m)
+		longer, err := s.sealing.append(*buffer, m)
 		if err != nil {
 			return nil, err
 		}

@@ -40,7 +40,11 @@ func (s *Store) AcceptSession(ctx context.Context, path, id string) (*semantics.
 			return nil, err
 		}
 		if r.status == "OK" {
-			return readSession(r, id, token)
+			session, size := readSession(r, id, token)
+			if err := r.failure(); err != nil {
+				return nil, err
+			}
+			return s.opened(ctx, path, session, size)
 		}
 		clearing := r.number() == 1
 		if err := r.failure(); err != nil {
@@ -63,19 +67,35 @@ func registerNumber(register semantics.Register) int {
 	}
 }
 
-// readSession reads the end of the lock and the state.
-func readSession(r *reply, id string, token semantics.LockToken) (*semantics.Session, error) {
-	session := &semantics.Session{ID: id, Lock: token, LockedUntil: r.instant()}
-	session.State = readState(r)
-	return session, r.failure()
+// readSession reads the end of the lock and the state, as it is stored, with the size for sealing.openState.
+func readSession(r *reply, id string, token semantics.LockToken) (session *semantics.Session, size int64) {
+	session = &semantics.Session{ID: id, Lock: token, LockedUntil: r.instant()}
+	session.State, size = readState(r)
+	return session, size
 }
 
-func readState(r *reply) semantics.SessionState {
-	state := semantics.SessionState{Version: r.number()}
+func readState(r *reply) (state semantics.SessionState, size int64) {
+	state.Version = r.number()
 	if r.more() {
-		state.Data = []byte(r.text())
+		state.Data, size = []byte(r.text()), r.number()
 	}
-	return state
+	return state, size
+}
+
+// opened returns a session that was accepted, with its state as the client set it. If that cannot be read, the session
+// is closed, for a sidecar that can.
+func (s *Store) opened(
+	ctx context.Context, path string, session *semantics.Session, size int64,
+) (*semantics.Session, error) {
+	data, err := s.sealing.openState(path, session.State.Data, size)
+	if err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockedTimeout)
+		defer cancel()
+		_ = s.CloseSession(ctx, semantics.Source{Path: path, SessionLock: session.Lock}) // else it ends with its lock
+		return nil, err
+	}
+	session.State.Data = data
+	return session, nil
 }
 
 // RenewSessionLock implements semantics.Sessions.
@@ -99,7 +119,12 @@ func (s *Store) SessionState(ctx context.Context, source semantics.Source) (sema
 	if err := s.onSource(ctx, source, r); err != nil {
 		return semantics.SessionState{}, err
 	}
-	return readState(r), r.failure()
+	state, size := readState(r)
+	if err := r.failure(); err != nil {
+		return semantics.SessionState{}, err
+	}
+	state.Data, err = s.sealing.openState(source.Path, state.Data, size)
+	return state, err
 }
 
 // SetSessionState implements semantics.Sessions.
@@ -113,7 +138,7 @@ func (s *Store) SetSessionState(
 	if state == nil {
 		return 0, s.clearState(ctx, source, version)
 	}
-	r, err := s.runSetState(s.lasting(ctx), source, version, string(state))
+	r, err := s.runSetState(s.lasting(ctx), source, version, state)
 	if err != nil {
 		return 0, err
 	}
@@ -159,13 +184,14 @@ func (s *Store) clearState(ctx context.Context, source semantics.Source, version
 }
 
 // runSetState runs the script, and again with all entities of the topic if it needs them.
-func (s *Store) runSetState(ctx context.Context, source semantics.Source, version int64, state string) (*reply, error) {
+func (s *Store) runSetState(ctx context.Context, source semantics.Source, version int64, state []byte) (*reply, error) {
+	stored := s.sealing.sealState(source.Path, state)
 	var all []string
 	routes := ""
 	for {
 		r, err := s.run(
 			ctx, "set_session_state", with(s.keys(source.Path), all...), s.now(), sessionToken(source), version,
-			semantics.MaxSessionStates, state, routes, newMark(),
+			semantics.MaxSessionStates, stored, routes, newMark(), len(state),
 		)
 		if err != nil || r.status != "NEEDS_ALL" {
 			return r, err

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/sealed"
 )
 
 // Options select and configure a Redis. Only URL is required. The callbacks run in the goroutine of the call that
@@ -64,6 +65,9 @@ type Options struct {
 	MaxEntities int64
 	// TopicLimits are what a topic may have. For tests; zero in production.
 	TopicLimits TopicLimits
+	// PayloadKeys returns the keys, as they are now, with which bodies and session states are encrypted (CRYPT-1). nil
+	// for no encryption; then what is encrypted cannot be read.
+	PayloadKeys func() *sealed.Keys
 	// Now replaces Redis' clock. For tests; nil in production.
 	Now func() time.Time
 }
@@ -73,6 +77,7 @@ type Options struct {
 type Store struct {
 	servers servers
 	options Options
+	sealing sealing
 
 	isCluster bool
 	compare   atomic.Pointer[func(ctx context.Context, path string) error] // a partition with its record
@@ -146,7 +151,7 @@ func Open(options Options) (*Store, error) {
 		options.ReadTimeout = max(options.ReadTimeout, options.Durability.Timeout+readTimeout/2)
 	}
 	s := &Store{
-		options: options, namespace: namespace,
+		options: options, sealing: sealing{options.PayloadKeys}, namespace: namespace,
 		scripts: scripts, sidecar: newSidecarName(),
 		keyed: newLearnt[bool](), separate: newLearnt[time.Time](), levels: newLearnt[keyLevel](),
 		asked: newLearnt[string](),

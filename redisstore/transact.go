@@ -11,6 +11,7 @@ import (
 
 // transaction is a Transact on its way to the script.
 type transaction struct {
+	sealing    sealing
 	once       *semantics.Once
 	operations []semantics.Operation
 	outcomes   [][]merged // by operation, what becomes of properties that a settlement changes
@@ -31,7 +32,7 @@ type keyList struct {
 func (s *Store) Transact(
 	ctx context.Context, once *semantics.Once, operations []semantics.Operation,
 ) semantics.TransactionOutcome {
-	t := &transaction{once: once, operations: operations, places: map[string]int{}}
+	t := &transaction{sealing: s.sealing, once: once, operations: operations, places: map[string]int{}}
 	err := s.shareAtomicity(operations)
 	if err == nil {
 		err = s.prepareTransaction(ctx, t)
@@ -306,7 +307,7 @@ func (t *transaction) appendOperation(args []any, o semantics.Operation, outcome
 	switch o.Verb {
 	case semantics.OperationSend:
 		head("send", kindWord(o.IsTopic), "", len(o.Messages), 0)
-		return appendSent(args, o.Messages)
+		return t.appendSent(args, o.Messages)
 	case semantics.OperationCancel:
 		numbers := onceEach(o.Numbers)
 		head("cancel", "", "", len(numbers), 0)
@@ -320,8 +321,8 @@ func (t *transaction) appendOperation(args []any, o semantics.Operation, outcome
 			head("set_state", expected, "", 0, 0)
 			return args, nil
 		}
-		head("set_state", expected, newMark(), 1, 0)
-		return append(args, string(o.State)), nil
+		head("set_state", expected, newMark(), 1, 1)
+		return append(args, t.sealing.sealState(o.Source.Path, o.State), len(o.State)), nil
 	case semantics.OperationComplete:
 		head("complete", "", "", len(o.Tokens), len(o.Tokens))
 		args = appendLocks(args, o.Tokens)
@@ -357,9 +358,9 @@ func kindWord(isTopic bool) string {
 }
 
 // appendSent adds messages in the keyed form of send.lua.
-func appendSent(args []any, messages []*semantics.Message) ([]any, error) {
+func (t *transaction) appendSent(args []any, messages []*semantics.Message) ([]any, error) {
 	for _, m := range messages {
-		payload, err := encodePayload(m)
+		payload, err := t.sealing.encode(m)
 		if err != nil {
 			return nil, err
 		}

@@ -151,7 +151,7 @@ func (s *Store) readTransfer(
 	}
 	for _, e := range found {
 		e.nonce, e.lockedUntil = note.nonce, never
-		transfer.Messages = append(transfer.Messages, e.received())
+		transfer.Messages = append(transfer.Messages, e.received(s.sealing))
 	}
 	return transfer, nil
 }
@@ -251,7 +251,7 @@ func (s *Store) arriveInQueue(
 	ctx, lasts context.Context, path string, arrivals []semantics.Publication, args []any,
 ) (*reply, error) {
 	for _, a := range arrivals {
-		payload, err := encodePayload(a.Message)
+		payload, err := s.sealing.encode(a.Message)
 		if err != nil {
 			return nil, err
 		}
@@ -275,7 +275,7 @@ func (s *Store) arriveInTopic(
 	fanOuts, bytes := make([]*fanOut, len(arrivals)), int64(0)
 	for i, a := range arrivals {
 		var err error
-		if fanOuts[i], err = newFanOut(a, false); err != nil {
+		if fanOuts[i], err = s.sealing.newFanOut(a, false); err != nil {
 			return nil, err
 		}
 		bytes += fanOuts[i].bytes

@@ -34,7 +34,7 @@ func TestWhatAPublishWeighs(t *testing.T) {
 				s.levels.put(semantics.Fold(semantics.SubscriptionPath("News", name)), of.level)
 			}
 		}
-		f, err := newFanOut(p, false)
+		f, err := sealing{}.newFanOut(p, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,6 +53,7 @@ const (
 	NoMatchingSubscription    Code = "NO_MATCHING_SUBSCRIPTION"
 	ServiceTimeout            Code = "SERVICE_TIMEOUT"
 	StoreUnavailable          Code = "STORE_UNAVAILABLE"
+	PayloadKeyMissing         Code = "PAYLOAD_KEY_MISSING"
 	Cancelled                 Code = "CANCELLED"
 	Internal                  Code = "INTERNAL"
 )
@@ -67,7 +68,7 @@ func Codes() []Code {
 		SessionCannotBeLocked, MessageLockLost, SessionLockLost, MessageSizeExceeded, SessionStateTooLarge,
 		EntityFull, QuotaExceeded, Throttled, RouteNotFound, DurabilityNotMet, TransactionTooLarge,
 		TransactionTimedOut, TransactionNotFound, NoMatchingSubscription, ServiceTimeout, StoreUnavailable,
-		Cancelled, Internal,
+		PayloadKeyMissing, Cancelled, Internal,
 	}
 }
 
@@ -75,7 +76,7 @@ func Codes() []Code {
 func (c Code) Retryable() bool {
 	switch c {
 	case ConflictInProgress, SessionCannotBeLocked, EntityFull, Throttled, ServiceTimeout, StoreUnavailable,
-		Cancelled, Internal:
+		PayloadKeyMissing, Cancelled, Internal:
 		return true
 	default:
 		return false
@@ -98,6 +99,8 @@ const (
 	DetailPartition = "partition" // of a partitioned entity, the one that cannot be reached (PART-7)
 
 	DetailOperation = "operation" // position of the first bad operation of a transaction
+
+	DetailKey = "key" // name of the payload key that is missing (CRYPT-4)
 )
 
 // CauseDraining is the value of DetailCause while a sidecar stops, when nothing is wrong with the store.

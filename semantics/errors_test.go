@@ -20,7 +20,8 @@ var errorTable = map[semantics.Code]bool{
 	"MESSAGE_SIZE_EXCEEDED": false, "SESSION_STATE_TOO_LARGE": false, "ENTITY_FULL": true, "QUOTA_EXCEEDED": false,
 	"THROTTLED": true, "ROUTE_NOT_FOUND": false, "DURABILITY_NOT_MET": false,
 	"TRANSACTION_TOO_LARGE": false, "TRANSACTION_TIMED_OUT": false, "TRANSACTION_NOT_FOUND": false,
-	"NO_MATCHING_SUBSCRIPTION": false, "SERVICE_TIMEOUT": true, "STORE_UNAVAILABLE": true, "CANCELLED": true, "INTERNAL": true,
+	"NO_MATCHING_SUBSCRIPTION": false, "SERVICE_TIMEOUT": true, "STORE_UNAVAILABLE": true, "PAYLOAD_KEY_MISSING": true,
+	"CANCELLED": true, "INTERNAL": true,
 }
 
 func TestERR_1_ClosedSet(t *testing.T) {

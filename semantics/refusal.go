@@ -3,6 +3,7 @@ package semantics
 import (
 	"strconv"
 	"strings"
+	"time"
 )
 
 // What stores refuse with, in one place, so that all of them refuse with the same text.
@@ -164,4 +165,18 @@ func TooManyEntities(limit int64) *Error {
 		QuotaExceeded, "the namespace has %d entities, the most it may; delete some or raise --max-entities", limit,
 	).
 		With(DetailLimit, strconv.FormatInt(limit, 10))
+}
+
+// keyPause is how long a client should wait until it asks again for a message whose key is missing: an operator must
+// act, or another sidecar take it.
+const keyPause = 5 * time.Second
+
+// NoPayloadKey is PAYLOAD_KEY_MISSING for a body or a state that was sealed with a key of this name (CRYPT-4). why
+// is a sentence without full stop.
+func NoPayloadKey(key, why string) *Error {
+	e := Errorf(
+		PayloadKeyMissing, "sealed with the payload key %q; %s; add that key to the file of --payload-keys-file", key, why,
+	).With(DetailKey, key)
+	e.RetryAfter = keyPause
+	return e
 }

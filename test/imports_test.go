@@ -74,8 +74,9 @@ var layers = []layer{
 	{under: "semantics/filter", ours: []string{"semantics"}, theirs: []string{}},
 	{under: "semantics/encoded", ours: []string{"semantics"}, theirs: []string{"google.golang.org/protobuf"}},
 	{under: "lua", ours: []string{}, theirs: []string{}},
-	{under: "redisstore/audit", ours: []string{"semantics"}, theirs: []string{"github.com/redis/go-redis/v9"}},
-	{under: "redisstore", ours: []string{"redisstore/audit", "semantics", "semantics/encoded", "lua", "proto/sidebus/storage/..."}, theirs: []string{
+	{under: "semantics/sealed", ours: []string{"semantics"}, theirs: []string{}},
+	{under: "redisstore/audit", ours: []string{"semantics", "semantics/sealed"}, theirs: []string{"github.com/redis/go-redis/v9"}},
+	{under: "redisstore", ours: []string{"redisstore/audit", "semantics", "semantics/encoded", "semantics/sealed", "lua", "proto/sidebus/storage/..."}, theirs: []string{
 		"github.com/redis/go-redis/v9", "google.golang.org/protobuf",
 	}},
 	{under: "proto/...", ours: []string{"proto/..."}, theirs: []string{

@@ -66,6 +66,7 @@ const (
 	CodeNoMatchingSubscription    Code = "NO_MATCHING_SUBSCRIPTION"
 	CodeServiceTimeout            Code = "SERVICE_TIMEOUT"
 	CodeStoreUnavailable          Code = "STORE_UNAVAILABLE"
+	CodePayloadKeyMissing         Code = "PAYLOAD_KEY_MISSING"
 	CodeInternal                  Code = "INTERNAL"
 )
 

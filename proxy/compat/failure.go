@@ -54,6 +54,7 @@ var statuses = map[semantics.Code]int{
 	semantics.NoMatchingSubscription:    http.StatusCreated,
 	semantics.ServiceTimeout:            http.StatusInternalServerError,
 	semantics.StoreUnavailable:          http.StatusServiceUnavailable,
+	semantics.PayloadKeyMissing:         http.StatusServiceUnavailable,
 	semantics.Cancelled:                 http.StatusServiceUnavailable, // the client is gone
 	semantics.Internal:                  http.StatusInternalServerError,
 }

@@ -69,6 +69,7 @@ var table = map[semantics.Code]wire{
 	semantics.NoMatchingSubscription:    {codes.FailedPrecondition, http.StatusConflict},
 	semantics.ServiceTimeout:            {codes.DeadlineExceeded, http.StatusGatewayTimeout},
 	semantics.StoreUnavailable:          {codes.Unavailable, http.StatusServiceUnavailable},
+	semantics.PayloadKeyMissing:         {codes.Unavailable, http.StatusServiceUnavailable},
 	semantics.Cancelled:                 {codes.Canceled, statusClientClosed},
 	semantics.Internal:                  {codes.Internal, http.StatusInternalServerError},
 }
@@ -94,12 +95,17 @@ func StatusOf(e *semantics.Error, usual int) int {
 // usualPause is the suggested retry delay if no better one is known.
 const usualPause = time.Second
 
-// RetryAfter returns the retry delay, or zero if none is known. THROTTLED and STORE_UNAVAILABLE always have one.
+// RetryAfter returns the retry delay, or zero if none is known. THROTTLED, STORE_UNAVAILABLE and PAYLOAD_KEY_MISSING
+// always have one.
 func RetryAfter(e *semantics.Error) time.Duration {
-	if e.RetryAfter == 0 && (e.Code == semantics.Throttled || e.Code == semantics.StoreUnavailable) {
+	switch {
+	case e.RetryAfter != 0:
+		return e.RetryAfter
+	case e.Code == semantics.Throttled, e.Code == semantics.StoreUnavailable, e.Code == semantics.PayloadKeyMissing:
 		return usualPause
+	default:
+		return 0
 	}
-	return e.RetryAfter
 }
 
 // Of returns the semantics.Error in err. The end of a context is CANCELLED; other errors are INTERNAL. err must not be

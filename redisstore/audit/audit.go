@@ -21,6 +21,7 @@ type Auditor struct {
 	client    redis.UniversalClient
 	namespace string
 	witness   Witness
+	contents  *Contents
 	known     bool // no keys are looked for besides those that an entity has
 }
 

@@ -36,9 +36,10 @@ var topicParts = parts{
 }
 
 type logEntry struct {
-	size   int64
-	fields map[string]string
-	times  string // the name of the first field
+	size    int64
+	fields  map[string]string
+	times   string // the name of the first field
+	payload string // its value
 }
 
 // tagOf returns what all keys of an entity begin with.
@@ -121,6 +122,9 @@ func (a *Auditor) read(ctx context.Context, path string) (*audit, error) {
 	if a.known {
 		q.findKeys()
 	}
+	if a.contents != nil {
+		a.contents.show(q)
+	}
 	return q, nil
 }
 
@@ -173,7 +177,7 @@ func (q *audit) readLog(part string, items []any) {
 		e := logEntry{fields: map[string]string{}}
 		e.size, _ = strconv.ParseInt(size, 10, 64)
 		fields := row[1].([]any)
-		e.times = fields[0].(string)
+		e.times, e.payload = fields[0].(string), fields[1].(string)
 		for i := 2; i+1 < len(fields); i += 2 {
 			e.fields[fields[i].(string)] = fields[i+1].(string)
 		}

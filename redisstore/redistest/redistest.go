@@ -1,9 +1,10 @@
 // Package redistest provides tests with a real Redis: the one SIDEBUS_TEST_REDIS names, else one redis-server (or
 // valkey-server) that it starts for the test binary and stops with it. SIDEBUS_TEST_REDIS=cluster starts a cluster,
 // SIDEBUS_TEST_REDIS=sentinels a pair with three Sentinels instead. SIDEBUS_TEST_DURABILITY=disk or =replica starts one
-// that can have this level of durability, which stores on it have unless they ask for another. SIDEBUS_TEST_SERVER is
-// the server that is started, if it is not the first on PATH. It never falls back to a fake and never skips. Tests
-// share that Redis and keep apart by namespace, so they run in parallel and never flush.
+// that can have this level of durability, which stores on it have unless they ask for another. With
+// SIDEBUS_TEST_SEALED=1 stores encrypt bodies and session states. SIDEBUS_TEST_SERVER is the server that is started, if
+// it is not the first on PATH. It never falls back to a fake and never skips. Tests share that Redis and keep apart by
+// namespace, so they run in parallel and never flush.
 package redistest
 
 import (
@@ -23,6 +24,7 @@ import (
 
 	"github.com/sidebus/sidebus/redisstore"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/sealed"
 )
 
 // Patience bounds every wait of a test for what must happen. It only ends a test that hangs, so it is far more than a
@@ -110,6 +112,19 @@ func durability() redisstore.Durability {
 		}
 	}
 	return redisstore.Durability{}
+}
+
+// payloadKeys returns keys with which stores encrypt bodies and session states, of which any test may know the secret.
+func payloadKeys() *sealed.Keys {
+	key, err := sealed.NewKey("test", make([]byte, sealed.KeySize))
+	if err != nil {
+		panic(err) // it is a constant
+	}
+	keys, err := sealed.NewKeys(key.Name(), key)
+	if err != nil {
+		panic(err)
+	}
+	return keys
 }
 
 // Start runs a redis-server of the caller's own, with further arguments as on its command line. The caller stops it.
@@ -235,6 +250,9 @@ func Open(t testing.TB, options redisstore.Options) *redisstore.Store {
 	}
 	if options.Namespace == "" {
 		options.Namespace = Namespace()
+	}
+	if options.PayloadKeys == nil && os.Getenv("SIDEBUS_TEST_SEALED") != "" {
+		options.PayloadKeys = payloadKeys
 	}
 	if options.ReadTimeout == 0 {
 		options.ReadTimeout = Patience // neighbours on the shared server must not make an outcome unknown

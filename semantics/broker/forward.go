@@ -135,6 +135,9 @@ func (b *Broker) finishTransfer(ctx context.Context, name string, transfer seman
 	var going []semantics.Publication
 	var places []int // of those that go, among all
 	for i, m := range transfer.Messages {
+		if lacksKey(m) { // the transfer stays open, for a sidecar that has the key
+			return keyMissing(transfer.Source, m)
+		}
 		if m.Unreadable != nil {
 			fates[i] = unreadableFate(name, transfer, m)
 			continue

@@ -88,9 +88,11 @@ func (b *Broker) receiveOrWait(
 		if err != nil {
 			return false, 0, err
 		}
-		batch, err = b.store.Receive(ctx, source, options.MaxMessages, register)
+		if batch, err = b.store.Receive(ctx, source, options.MaxMessages, register); err != nil {
+			return false, batch.RecheckAfter, err
+		}
 		found := len(batch.Messages)
-		batch.Messages = b.readable(ctx, source, batch.Messages)
+		batch.Messages, err = b.handedOut(ctx, source, batch.Messages)
 		if len(batch.Messages) < found {
 			batch.RecheckAfter = 0 // there may be others
 		}
@@ -117,13 +119,7 @@ func (b *Broker) takeMemory(ctx context.Context, source semantics.Source, messag
 	if err == nil || messages[0].LockToken.IsZero() {
 		return err
 	}
-	tokens := make([]semantics.LockToken, len(messages))
-	for i, r := range messages {
-		tokens[i] = r.LockToken
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), delivery.SettleTimeout)
-	defer cancel()
-	_, _ = b.store.Release(ctx, source, tokens) // what cannot be given back comes again when its lock ends
+	b.giveBack(ctx, source, messages)
 	return err
 }
 

@@ -164,7 +164,7 @@ func (b *Broker) finishResubmission(ctx context.Context, transfer semantics.Tran
 	var going []semantics.Publication
 	var places []int // of those that go, among all
 	for i, m := range transfer.Messages {
-		if all[i].Refused = semantics.Internal; m.Unreadable == nil {
+		if all[i].Refused = semantics.CodeOf(m.Unreadable); m.Unreadable == nil {
 			going, places = append(going, sentAgain(m, transfer, i)), append(places, i)
 		}
 	}

@@ -108,7 +108,7 @@ func (r *resubmitter) move(ctx context.Context, letters []*semantics.Received) e
 		}
 		r.results = append(r.results, ResubmitResult{
 			SequenceNumber: letters[i].SequenceNumber,
-			Resubmitted:    semantics.Resubmitted{Code: semantics.Internal},
+			Resubmitted:    semantics.Resubmitted{Code: semantics.CodeOf(letters[i].Unreadable)},
 		})
 		return r.move(ctx, letters[i+1:])
 	}

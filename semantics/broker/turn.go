@@ -38,7 +38,8 @@ func (b *Broker) turn(
 			b.held.ended(source, turns[i].Complete, o.Codes)
 		}
 		b.sessionFailed(source, o.Failure)
-		messages := b.readable(ctx, source, o.Batch.Messages)
+		// Without the payload key of the next one, there is none: the subscription then receives, and hears that.
+		messages, _ := b.handedOut(ctx, source, o.Batch.Messages)
 		if len(messages) > 0 && b.takeMemory(ctx, source, messages) == nil {
 			all[i].Delivery = b.deliver(ctx, source, ReceiveOptions{owner: owner}, messages)
 		}

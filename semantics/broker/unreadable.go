@@ -2,7 +2,9 @@ package broker
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker/delivery"
@@ -13,6 +15,51 @@ func unreadableTexts(m *semantics.Received) semantics.DeadLetterTexts {
 	reason := semantics.ReasonUnreadable
 	description := semantics.Beginning(m.Unreadable.Error(), semantics.MaxDeadLetterText)
 	return semantics.DeadLetterTexts{Reason: &reason, Description: &description}
+}
+
+// lacksKey reports whether a message cannot be read because this sidecar does not have its payload key. Others may, so
+// the message stays where and as it is (CRYPT-4).
+func lacksKey(m *semantics.Received) bool {
+	return semantics.CodeOf(m.Unreadable) == semantics.PayloadKeyMissing
+}
+
+// keyMissing is PAYLOAD_KEY_MISSING for a message of a source.
+func keyMissing(source semantics.Source, m *semantics.Received) error {
+	e := *semantics.AsError(m.Unreadable)
+	e.Message = fmt.Sprintf("message %d of %s is %s", m.SequenceNumber, source, e.Message)
+	return e.With(semantics.DetailEntity, source.Path).
+		With(semantics.DetailNumbers, strconv.FormatInt(m.SequenceNumber, 10))
+}
+
+// handedOut returns those messages of a receive that a client gets: those that can be read, up to the first whose
+// payload key is missing. That one and all behind it are given back, uncounted and in their places, so that the order
+// stays and a sidecar that has the key gets them. If nothing is in front of it, the failure names the key.
+func (b *Broker) handedOut(
+	ctx context.Context, source semantics.Source, messages []*semantics.Received,
+) ([]*semantics.Received, error) {
+	at := slices.IndexFunc(messages, lacksKey)
+	if at < 0 {
+		return b.readable(ctx, source, messages), nil
+	}
+	b.giveBack(ctx, source, messages[at:])
+	if fine := b.readable(ctx, source, messages[:at:at]); len(fine) > 0 {
+		return fine, nil
+	}
+	return nil, keyMissing(source, messages[at])
+}
+
+// giveBack releases messages that no client gets. What cannot be released comes again when its lock ends.
+func (b *Broker) giveBack(ctx context.Context, source semantics.Source, messages []*semantics.Received) {
+	if len(messages) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), delivery.SettleTimeout)
+	defer cancel()
+	tokens := make([]semantics.LockToken, len(messages))
+	for i, m := range messages {
+		tokens[i] = m.LockToken
+	}
+	_, _ = b.store.Release(ctx, source, tokens)
 }
 
 // readable returns those messages of a receive that can be read. The others would come again and again and hold up what
@@ -56,19 +103,15 @@ func (b *Broker) setAside(ctx context.Context, source semantics.Source, m *seman
 func (b *Broker) allReadable(
 	ctx context.Context, source semantics.Source, messages []*semantics.Received,
 ) ([]*semantics.Received, error) {
+	if at := slices.IndexFunc(messages, lacksKey); at >= 0 {
+		b.giveBack(ctx, source, messages)
+		return nil, keyMissing(source, messages[at])
+	}
 	fine := b.readable(ctx, source, messages)
 	if len(fine) == len(messages) {
 		return fine, nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), delivery.SettleTimeout)
-	defer cancel()
-	tokens := make([]semantics.LockToken, len(fine))
-	for i, m := range fine {
-		tokens[i] = m.LockToken
-	}
-	if len(tokens) > 0 {
-		_, _ = b.store.Release(ctx, source, tokens) // what cannot be given back comes again when its lock ends
-	}
+	b.giveBack(ctx, source, fine)
 	bad := messages[slices.IndexFunc(messages, func(m *semantics.Received) bool { return m.Unreadable != nil })]
 	e := semantics.Errorf(
 		semantics.Internal, "the message with sequence number %d cannot be read; nothing was locked, so name the others alone", bad.SequenceNumber,

@@ -11,6 +11,13 @@ import (
 // Append adds the encoded message to b, without its lifetime, its schedule and how it was forwarded, which the broker
 // changes on its way. Append reports false if a text is not UTF-8, so that no client could read it.
 func Append(b []byte, m *semantics.Message) ([]byte, bool) {
+	b, isValid := AppendHeaders(b, m)
+	return append(AppendBodyHead(b, m.BodyKind, len(m.Body)), m.Body...), isValid
+}
+
+// AppendHeaders is Append without the body, which follows: AppendBodyHead and then the body itself. It looks at the
+// body to see whether it is a text.
+func AppendHeaders(b []byte, m *semantics.Message) ([]byte, bool) {
 	isValid := m.BodyKind == semantics.BodyBytes || utf8.Valid(m.Body)
 	for i, text := range textsOf(m) {
 		if *text == "" { // which means "not set" (MSG-2)
@@ -24,8 +31,13 @@ func Append(b []byte, m *semantics.Message) ([]byte, bool) {
 		isValid = isValid && utf8.ValidString(name) && (v.Type() == semantics.TypeBytes || utf8.ValidString(v.Text()))
 		b = appendProperty(b, name, v)
 	}
-	b = protowire.AppendTag(b, fieldBody+protowire.Number(m.BodyKind), protowire.BytesType)
-	return protowire.AppendBytes(b, m.Body), isValid
+	return b, isValid
+}
+
+// AppendBodyHead appends what stands before a body of so many bytes.
+func AppendBodyHead(b []byte, kind semantics.BodyKind, length int) []byte {
+	b = protowire.AppendTag(b, fieldBody+protowire.Number(kind), protowire.BytesType)
+	return protowire.AppendVarint(b, uint64(length)) //nolint:gosec // not negative
 }
 
 // Size is at least the number of bytes that Append adds.

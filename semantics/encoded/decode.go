@@ -53,7 +53,7 @@ func decodeText(number protowire.Number, value []byte, to *string) bool {
 	if *to != "" || isMissingID || !utf8.Valid(value) {
 		return false
 	}
-	*to = textOf(value)
+	*to = Text(value)
 	return true
 }
 
@@ -80,7 +80,7 @@ func decodeProperty(data []byte, m *semantics.Message) bool {
 	if m.Properties == nil {
 		m.Properties = map[string]semantics.Value{}
 	}
-	m.Properties[textOf(name)] = v
+	m.Properties[Text(name)] = v
 	return true
 }
 

@@ -72,7 +72,7 @@ func Bytes(text string) []byte {
 	return unsafe.Slice(unsafe.StringData(text), len(text)) //nolint:gosec // read only, as every caller promises
 }
 
-// textOf returns bytes that no longer change as a text, without a copy.
-func textOf(data []byte) string {
+// Text returns bytes as a text, without a copy. They must not be changed any more.
+func Text(data []byte) string {
 	return unsafe.String(unsafe.SliceData(data), len(data)) //nolint:gosec // see Decode
 }

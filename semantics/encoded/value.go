@@ -93,7 +93,7 @@ func textValueOf(t semantics.ValueType, text []byte) (semantics.Value, error) {
 	case t == semantics.TypeBytes:
 		return semantics.Bytes(text), nil
 	case utf8.Valid(text):
-		return semantics.TextOf(t, textOf(text))
+		return semantics.TextOf(t, Text(text))
 	default:
 		return semantics.Value{}, errUnusual
 	}

@@ -64,6 +64,8 @@ type StoreSettings struct {
 	DurabilityReps int           `name:"durability-replicas" env:"SIDEBUS_DURABILITY_REPLICAS" default:"1" help:"How many replicas must have it with --durability replica, ${span_durability_replicas}."`
 	DurabilityWait time.Duration `name:"durability-timeout" env:"SIDEBUS_DURABILITY_TIMEOUT" default:"1s" help:"How long to wait for disk or replicas before the answer is DURABILITY_NOT_MET, ${span_durability_timeout}."`
 
+	PayloadKeysFile string `name:"payload-keys-file" env:"SIDEBUS_PAYLOAD_KEYS_FILE" placeholder:"FILE" help:"Keys with which the bodies of messages and the states of sessions are encrypted in Redis, as YAML. It is read again when it changes. Default: no encryption."`
+
 	RedisPoolSize           int           `name:"redis-pool-size" env:"SIDEBUS_REDIS_POOL_SIZE" default:"16" help:"Most connections to Redis, ${span_redis_pool_size}."`
 	RedisDialTimeout        time.Duration `name:"redis-dial-timeout" env:"SIDEBUS_REDIS_DIAL_TIMEOUT" default:"5s" help:"Most time to connect to Redis, ${span_redis_dial_timeout}."`
 	RedisReadTimeout        time.Duration `name:"redis-read-timeout" env:"SIDEBUS_REDIS_READ_TIMEOUT" default:"3s" help:"Most time for an answer from Redis, ${span_redis_read_timeout}."`

@@ -6,8 +6,10 @@ import (
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/embedded"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/payloadkeys"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
 	"github.com/sidebus/sidebus/redisstore"
+	"github.com/sidebus/sidebus/semantics/sealed"
 )
 
 // Examiner is the store that --store names, for a process that reads it beside the sidecars.
@@ -43,6 +45,14 @@ func OpenExaminer(
 	}
 	options := redisOptions(s, address)
 	options.Observe = observe
+	if s.PayloadKeysFile != "" {
+		keys, err := payloadkeys.Read(s.PayloadKeysFile)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		options.PayloadKeys = func() *sealed.Keys { return keys }
+	}
 	store, err := redisstore.Open(options)
 	if err != nil {
 		release()

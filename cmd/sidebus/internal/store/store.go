@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/embedded"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/payloadkeys"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
 	"github.com/sidebus/sidebus/redisstore"
 	"github.com/sidebus/sidebus/semantics"
@@ -52,6 +53,9 @@ func Open(ctx context.Context, s *settings.Settings, observe Observer, logger *s
 			"messages are kept in memory only and are lost when this process ends; nothing survives", "store",
 			settings.Memory,
 		)
+		if s.PayloadKeysFile != "" {
+			logger.Warn("--payload-keys-file has no effect: nothing is written outside of this process", "store", settings.Memory)
+		}
 		memory := memstore.New(memstore.WithRemoved(observe.Removed))
 		return &Opened{
 			Store: partitioned.New(memory), Checker: memory, What: "memory, nothing survives", Sweep: memory.Sweep, Stop: func() {},
@@ -64,13 +68,19 @@ func Open(ctx context.Context, s *settings.Settings, observe Observer, logger *s
 	if err != nil {
 		return nil, err
 	}
-	return openRedis(s, address, settings.MaskStore(s.Store), observe)
+	return openRedis(s, address, settings.MaskStore(s.Store), observe, logger)
 }
 
-func openRedis(s *settings.Settings, address, what string, observe Observer) (*Opened, error) {
+func openRedis(
+	s *settings.Settings, address, what string, observe Observer, logger *slog.Logger,
+) (*Opened, error) {
 	options := redisOptions(&s.StoreSettings, address)
 	options.Observe, options.DeadLettered, options.Removed = observe.Script, observe.DeadLettered, observe.Removed
 	options.UpkeepFailed, options.Orphaned = observe.UpkeepFailed, observe.Orphaned
+	var err error
+	if options.PayloadKeys, err = payloadkeys.Open(s.PayloadKeysFile, logger); err != nil {
+		return nil, err
+	}
 	options.LazyExpiry, options.MaxEntities = s.TTLSweep == settings.SweepLazy, s.MaxEntities
 	store, err := redisstore.Open(options)
 	if err != nil {
@@ -112,7 +122,7 @@ func openEmbedded(ctx context.Context, s *settings.Settings, observe Observer, l
 		return nil, fmt.Errorf("--store embedded: %w", err)
 	}
 	what := fmt.Sprintf("embedded, %s with data in %s", server.Program(), server.Dir())
-	store, err := openRedis(s, server.URL(), what, observe)
+	store, err := openRedis(s, server.URL(), what, observe, logger)
 	if err != nil {
 		server.Stop()
 		return nil, err

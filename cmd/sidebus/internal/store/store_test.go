@@ -1,6 +1,7 @@
 package store
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,7 +47,7 @@ func TestAUTH_3_NoEchoOfAStoreShowsItsSecret(t *testing.T) {
 		}
 		address, err := redisURL(store, "")
 		if err == nil {
-			_, err = openRedis(&s, address, settings.MaskStore(store), Observer{})
+			_, err = openRedis(&s, address, settings.MaskStore(store), Observer{}, slog.New(slog.DiscardHandler))
 		}
 		if err != nil && shows(err.Error()) {
 			t.Errorf("%q: got the error %q", store, err)

@@ -1,0 +1,131 @@
+package payloadkeys
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const (
+	lookPause = 2 * time.Second // of reread
+
+	zeros = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" // 32 bytes
+	short = "c2VjcmV0LXRoYXQtaXMtMzEtYnl0ZXMtbG9uZy4uLg==" // 31 bytes
+)
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "keys.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestCRYPT_3_KeysFromAFile(t *testing.T) {
+	t.Parallel()
+	for text, seals := range map[string]bool{
+		"sealWith: \"2026-11\"\nkeys:\n  2026-05: " + zeros + "\n  2026-11: " + zeros + "\n": true,
+		"keys: {2026-05: " + zeros + ", 2026-11: " + zeros + "}\nsealWith: 2026-11\n":        true,
+		"sealWith: none\nkeys: {2026-05: " + zeros + ", 2026-11: " + zeros + "}\n":           false,
+	} {
+		keys, err := Read(writeFile(t, text))
+		if err != nil || !keys.Has("2026-05") || !keys.Has("2026-11") || keys.Has("none") || keys.Seals() != seals {
+			t.Errorf("%q: %+v, %v", text, keys, err)
+			continue
+		}
+		if seals && !strings.Contains(string(keys.Seal(nil, nil, nil)), "2026-11") {
+			t.Errorf("%q: another key seals", text)
+		}
+	}
+}
+
+// A file that is not right is an error that names its place, and never a key.
+func TestCRYPT_7_BadFilesAreErrorsThatNameTheirPlace(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                                       "has no keys",
+		"- a\n":                                  ":1: must be a mapping of sealWith and keys",
+		"keys: {a: " + zeros + "}\n":             "must have sealWith",
+		"sealWith: a\n":                          `:1: sealWith is "a", which is not one of the keys`,
+		"sealWith: b\nkeys: {a: " + zeros + "}":  `:1: sealWith is "b", which is not one of the keys`,
+		"sealWith: [a]\nkeys: {}\n":              ":1: sealWith must have one plain value",
+		"seal: a\n":                              `:1: unknown key "seal"; keys are sealWith, keys`,
+		"keys:\n  a: " + short + "\n":            ":2: keys.a has 31 bytes, must have 32",
+		"keys:\n  a: s3cret!\n":                  ":2: keys.a is not base64; create a key with: openssl rand -base64 32",
+		"keys:\n  a: [s3cret]\n":                 ":2: keys.a must have one plain value",
+		"keys:\n  none: " + zeros + "\n":         ":2: keys.none cannot be the name of a key",
+		"keys:\n  a b: " + zeros + "\n":          ":2: keys.a b must have a name of 1 to 64 letters",
+		"keys: {a: " + zeros + ", a: " + zeros:   "line 1",
+		"keys:\n  a: " + zeros + "\n  a: x\n":    `:3: key "keys.a" stands already at`,
+		"sealWith: a\nkeys: [" + zeros + "]\n":   ":2: keys must be a mapping of keys by their names",
+		"sealWith: a\nsealWith: a\nkeys: s3cret": ":2:",
+	} {
+		_, err := Read(writeFile(t, text))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), zeros) {
+			t.Errorf("%q: got %v, want %q and no key", text, err, want)
+		}
+	}
+	if _, err := Open(filepath.Join(t.TempDir(), "none"), nil); err == nil || !strings.Contains(err.Error(), "--payload-keys-file") {
+		t.Errorf("no file: got %v", err)
+	}
+	if keys, err := Open("", nil); keys != nil || err != nil {
+		t.Errorf("without the flag: got %v", err)
+	}
+}
+
+func TestCRYPT_7_AFileThatOthersCanReadIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	for mode, warns := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true} {
+		var log bytes.Buffer
+		path := writeFile(t, "sealWith: a\nkeys: {a: "+zeros+"}\n")
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(log.String(), "every user of this machine can read the payload keys"); got != warns || strings.Contains(log.String(), zeros) {
+			t.Errorf("%#o: %s", mode, &log)
+		}
+	}
+}
+
+// A key that is added to the file is soon there; a file that is broken meanwhile takes none away.
+func TestCRYPT_3_TheFileIsReadAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		path := writeFile(t, "sealWith: a\nkeys: {a: "+zeros+"}\n")
+		current, err := Open(path, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		replace := func(text string, at time.Time) {
+			t.Helper()
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(path, at, at); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(lookPause)
+		}
+		replace("sealWith: b\nkeys: {a: "+zeros+", b: "+zeros+"}\n", time.Unix(1, 0))
+		if keys := current(); !keys.Has("a") || !keys.Has("b") {
+			t.Errorf("after a change: %+v", keys)
+		}
+		replace("sealWith: b\nkeys: {a: "+zeros+"}\n", time.Unix(2, 0))
+		if keys := current(); !keys.Has("b") || !keys.Seals() {
+			t.Errorf("with a broken file: %+v", keys)
+		}
+		if !strings.Contains(log.String(), "the file of payload keys cannot be read again") || strings.Contains(log.String(), zeros) {
+			t.Errorf("log: %s", &log)
+		}
+	})
+}
