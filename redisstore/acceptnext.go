@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -19,24 +20,36 @@ type acceptCall struct {
 	token    semantics.LockToken
 	register semantics.Register
 	session  *semantics.Session
-	size     int64 // of its state: see sealing.openState
+	size     int64 // of its state: see openSession
 	recheck  time.Duration
 	err      error
 }
 
-// AcceptNextSession implements semantics.Sessions.
+// AcceptNextSession implements semantics.Sessions. Sessions whose states cannot be read do not hold up the others: it
+// keeps them until it has another one, so that it sees none of them twice. They are the failure only if there is none.
 func (s *Store) AcceptNextSession(
 	ctx context.Context, path string, register semantics.Register,
 ) (*semantics.Session, time.Duration, error) {
-	call := &acceptCall{path: path, token: semantics.NewLockToken(), register: register}
-	if err := s.accepts.do(ctx, semantics.Fold(path), call); err != nil {
-		return nil, 0, err
+	var passed []*semantics.Session
+	defer func() { s.freeSessions(ctx, path, passed...) }()
+	var failed error
+	for {
+		call := &acceptCall{path: path, token: semantics.NewLockToken(), register: register}
+		if err := cmp.Or(s.accepts.do(ctx, semantics.Fold(path), call), call.err); err != nil {
+			return nil, 0, err
+		}
+		if call.session == nil {
+			return nil, call.recheck, failed
+		}
+		err := s.openSession(path, call.session, call.size)
+		if err == nil {
+			return call.session, call.recheck, nil
+		}
+		failed, passed = cmp.Or(failed, err), append(passed, call.session)
+		if len(passed) == mostSessions {
+			return nil, 0, failed
+		}
 	}
-	if call.err != nil || call.session == nil {
-		return nil, call.recheck, call.err
-	}
-	session, err := s.opened(ctx, path, call.session, call.size)
-	return session, call.recheck, err
 }
 
 func (s *Store) runAccepts(ctx context.Context, calls []*acceptCall) {

@@ -132,7 +132,7 @@ const (
 func (s *Store) examineEntities(
 	ctx context.Context, what semantics.Examination, report func(semantics.Finding),
 ) error {
-	keys := keysInUse{}
+	keys := keysInUse{keys: s.sealing.now(), names: map[string]bool{}}
 	auditor := audit.New(s.servers.universal(), s.namespace).Showing(keys.contents())
 	paths, isNamed := what.Paths, len(what.Paths) > 0
 	if !isNamed {
@@ -177,7 +177,7 @@ func (s *Store) examineEntities(
 			sound++
 		}
 	}
-	if found, ok := keys.finding(s.sealing.now()); ok {
+	if found, ok := keys.finding(); ok {
 		report(found)
 	}
 	if sound > 0 {

@@ -12,8 +12,11 @@ import (
 	"github.com/sidebus/sidebus/semantics/sealed"
 )
 
-// keysInUse are the names of the payload keys that stored bodies and states need.
-type keysInUse map[string]bool
+// keysInUse are the payload keys that stored bodies and states need.
+type keysInUse struct {
+	keys  *sealed.Keys    // nil: none are given, so none are missing
+	names map[string]bool // and whether the key is missing
+}
 
 func (k keysInUse) contents() audit.Contents {
 	return audit.Contents{Payload: k.addPayload, State: func(state string, size int64) {
@@ -40,13 +43,13 @@ func (k keysInUse) addPayload(payload, chunk string) {
 
 func (k keysInUse) add(text []byte) {
 	if name, _, err := sealed.NameOf(text); err == nil {
-		k[name] = true
+		k.names[name] = k.names[name] || k.keys != nil && k.keys.Lacks(text)
 	}
 }
 
-// finding returns which keys are needed, and which of them are missing, if keys are given.
-func (k keysInUse) finding(keys *sealed.Keys) (f semantics.Finding, ok bool) {
-	names := slices.Sorted(maps.Keys(k))
+// finding returns which keys are needed, and which of them are missing.
+func (k keysInUse) finding() (f semantics.Finding, ok bool) {
+	names := slices.Sorted(maps.Keys(k.names))
 	if len(names) == 0 {
 		return f, false
 	}
@@ -54,7 +57,7 @@ func (k keysInUse) finding(keys *sealed.Keys) (f semantics.Finding, ok bool) {
 		Severity: semantics.Fine, Subject: "encryption",
 		Text: fmt.Sprintf("what was read of queues and topics needs the payload keys %s", strings.Join(names, ", ")),
 	}
-	if missing := slices.DeleteFunc(names, keys.Has); keys != nil && len(missing) > 0 {
+	if missing := slices.DeleteFunc(names, func(name string) bool { return !k.names[name] }); len(missing) > 0 {
 		f.Severity = semantics.Problem
 		f.Text += fmt.Sprintf("; missing: %s", strings.Join(missing, ", "))
 		f.Advice = "add them to the file of --payload-keys-file at every sidecar; until then these messages stay"

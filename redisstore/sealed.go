@@ -125,18 +125,24 @@ func (s sealing) sealState(path string, state []byte) []byte {
 	return keys.Seal(nil, state, stateContext(path))
 }
 
-// openState is the opposite. size is that of the state as the client set it: a stored one that is longer is sealed.
+// openState is the opposite. size is that of the state as the client set it: a stored one of that size is not sealed.
+// PAYLOAD_KEY_MISSING without its key; INTERNAL if it is damaged.
 func (s sealing) openState(path string, stored []byte, size int64) ([]byte, error) {
-	if int64(len(stored)) <= size {
+	if int64(len(stored)) == size {
 		return stored, nil
 	}
 	opened, err := s.now().Open([]byte{}, stored, stateContext(path))
 	var e *semantics.Error
 	switch {
 	case errors.As(err, &e):
-		return nil, e.With(semantics.DetailEntity, path)
+		e = e.With(semantics.DetailEntity, path)
+		e.Message = fmt.Sprintf("the state of a session of %s is %s", path, e.Message)
+		return nil, e
 	case err != nil:
-		return nil, &semantics.Error{Code: semantics.Internal, Message: "the state of a session cannot be read", Err: err}
+		e = semantics.Errorf(
+			semantics.Internal, "the state of a session of %s cannot be read: %v; to drop it, unblock the session", path, err,
+		)
+		return nil, e.With(semantics.DetailEntity, path)
 	}
 	return opened, nil
 }

@@ -26,9 +26,22 @@ import (
 // payloadKeys returns keys of the given names, of which the first seals.
 func payloadKeys(t testing.TB, names ...string) func() *sealed.Keys {
 	t.Helper()
+	return payloadKeysOf(t, 0, names...)
+}
+
+// losing returns keys to which others are lost.
+func losing(t testing.TB, keys func() *sealed.Keys, names ...string) func() *sealed.Keys {
+	t.Helper()
+	with := keys().Losing(names...)
+	return func() *sealed.Keys { return with }
+}
+
+// payloadKeysOf is payloadKeys with other secrets.
+func payloadKeysOf(t testing.TB, secret byte, names ...string) func() *sealed.Keys {
+	t.Helper()
 	var all []*sealed.Key
 	for _, name := range names {
-		key, err := sealed.NewKey(name, bytes.Repeat([]byte{name[0]}, sealed.KeySize))
+		key, err := sealed.NewKey(name, bytes.Repeat([]byte{name[0] ^ secret}, sealed.KeySize))
 		must(t, err)
 		all = append(all, key)
 	}
@@ -45,6 +58,9 @@ type sealedSidecar struct {
 
 func openSealed(t *testing.T, options redisstore.Options, keys func() *sealed.Keys) sealedSidecar {
 	t.Helper()
+	if keys == nil {
+		keys = func() *sealed.Keys { return nil } // also where all stores have keys: see redistest
+	}
 	options.PayloadKeys = keys
 	s := redistest.Open(t, options)
 	b := brokerOver(s)
@@ -358,6 +374,10 @@ func TestCRYPT_3_ExamineListsTheKeys(t *testing.T) {
 		"no file":  {nil, semantics.Finding{Severity: semantics.Fine, Text: "alone, chunk, dead, shared, state"}},
 		"all keys": {payloadKeys(t, "alone", "chunk", "dead", "shared", "state"), semantics.Finding{Severity: semantics.Fine, Text: "alone, chunk, dead, shared, state"}},
 		"some":     {payloadKeys(t, "alone", "chunk", "more"), semantics.Finding{Severity: semantics.Problem, Text: "alone, chunk, dead, shared, state; missing: dead, shared, state"}},
+		"lost":     {losing(t, payloadKeys(t, "alone", "chunk", "dead"), "shared", "state"), semantics.Finding{Severity: semantics.Fine, Text: "alone, chunk, dead, shared, state"}},
+		"another secret": {payloadKeysOf(t, 'x', "alone", "chunk", "dead", "shared", "state"), semantics.Finding{
+			Severity: semantics.Problem, Text: "missing: alone, chunk, dead, shared, state",
+		}},
 	} {
 		var found []semantics.Finding
 		must(t, openSealed(t, options, c.keys).Examine(ctx, semantics.Examination{}, func(f semantics.Finding) {

@@ -3,8 +3,12 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -30,28 +34,40 @@ func sessionToken(source semantics.Source) string {
 
 // AcceptSession implements semantics.Sessions.
 func (s *Store) AcceptSession(ctx context.Context, path, id string) (*semantics.Session, error) {
+	session, size, err := s.acceptStored(ctx, path, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.openSession(path, session, size); err != nil {
+		s.freeSessions(ctx, path, session)
+		return nil, err
+	}
+	return session, nil
+}
+
+// acceptStored is AcceptSession with the state as it is stored, and its size for openSession.
+func (s *Store) acceptStored(
+	ctx context.Context, path, id string,
+) (session *semantics.Session, size int64, err error) {
 	token := semantics.NewLockToken()
 	for {
 		r, err := s.run(ctx, "accept_session", s.keys(path), s.now(), sessionKey(id), token.String())
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if err := s.onSource(ctx, semantics.Source{Path: path}, r); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if r.status == "OK" {
 			session, size := readSession(r, id, token)
-			if err := r.failure(); err != nil {
-				return nil, err
-			}
-			return s.opened(ctx, path, session, size)
+			return session, size, r.failure()
 		}
 		clearing := r.number() == 1
 		if err := r.failure(); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if !clearing {
-			return nil, semantics.SessionFailure(semantics.SessionCannotBeLocked, path)
+			return nil, 0, semantics.SessionFailure(semantics.SessionCannotBeLocked, path)
 		}
 	}
 }
@@ -67,7 +83,7 @@ func registerNumber(register semantics.Register) int {
 	}
 }
 
-// readSession reads the end of the lock and the state, as it is stored, with the size for sealing.openState.
+// readSession reads the end of the lock and the state, as it is stored, with its size for openSession.
 func readSession(r *reply, id string, token semantics.LockToken) (session *semantics.Session, size int64) {
 	session = &semantics.Session{ID: id, Lock: token, LockedUntil: r.instant()}
 	session.State, size = readState(r)
@@ -82,20 +98,24 @@ func readState(r *reply) (state semantics.SessionState, size int64) {
 	return state, size
 }
 
-// opened returns a session that was accepted, with its state as the client set it. If that cannot be read, the session
-// is closed, for a sidecar that can.
-func (s *Store) opened(
-	ctx context.Context, path string, session *semantics.Session, size int64,
-) (*semantics.Session, error) {
-	data, err := s.sealing.openState(path, session.State.Data, size)
-	if err != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockedTimeout)
-		defer cancel()
-		_ = s.CloseSession(ctx, semantics.Source{Path: path, SessionLock: session.Lock}) // else it ends with its lock
-		return nil, err
+// openSession makes the state of a session that was accepted what the client set.
+func (s *Store) openSession(path string, session *semantics.Session, size int64) (err error) {
+	session.State.Data, err = s.sealing.openState(path, session.State.Data, size)
+	return err
+}
+
+// freeSessions closes sessions that no client gets, for sidecars that can read their states.
+func (s *Store) freeSessions(ctx context.Context, path string, sessions ...*semantics.Session) {
+	if len(sessions) == 0 {
+		return
 	}
-	session.State.Data = data
-	return session, nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockedTimeout)
+	defer cancel()
+	calls := make([]*closeCall, len(sessions))
+	for i, session := range sessions {
+		calls[i] = &closeCall{source: semantics.Source{Path: path, SessionLock: session.Lock}}
+	}
+	s.runCloses(ctx, calls) // one that cannot be closed is free when its lock ends
 }
 
 // RenewSessionLock implements semantics.Sessions.
@@ -231,5 +251,47 @@ func (s *Store) UnblockSession(ctx context.Context, path, id string) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(s.onSource(ctx, semantics.Source{Path: path}, r), r.unmet)
+	if err := cmp.Or(s.onSource(ctx, semantics.Source{Path: path}, r), r.unmet); err != nil || s.sealing.keys == nil {
+		return err
+	}
+	if seems, err := s.seemsDamaged(ctx, path, id); err != nil || !seems {
+		return err
+	}
+	return s.dropDamagedState(ctx, path, id)
+}
+
+// seemsDamaged reports whether the state of a session probably cannot be read. It changes nothing, while an accept
+// would count as activity.
+func (s *Store) seemsDamaged(ctx context.Context, path, id string) (bool, error) {
+	keys, read := s.keys(path), [2]*redis.StringCmd{}
+	for i, name := range []string{"sessions", "session_states"} {
+		read[i] = redis.NewStringCmd(ctx, "hget", keys.key(name), sessionKey(id))
+		if err := s.redis(ctx).Process(ctx, read[i]); errors.Is(err, redis.Nil) {
+			return false, nil
+		} else if err != nil {
+			return false, storeError(err, false)
+		}
+	}
+	record := read[0].Val()
+	size, _ := strconv.ParseInt(record[strings.LastIndexByte(record, ':')+1:], 10, 64)
+	_, err := s.sealing.openState(path, []byte(read[1].Val()), size)
+	return semantics.CodeOf(err) == semantics.Internal, nil
+}
+
+// dropDamagedState clears the state of a session that cannot be accepted because its state is damaged (CRYPT-5).
+func (s *Store) dropDamagedState(ctx context.Context, path, id string) error {
+	session, size, err := s.acceptStored(ctx, path, id)
+	switch semantics.CodeOf(err) {
+	case "":
+	case semantics.SessionCannotBeLocked, semantics.EntityDisabled: // its holder has the state, or none can have
+		return nil
+	default:
+		return err
+	}
+	defer s.freeSessions(ctx, path, session)
+	version := session.State.Version
+	if semantics.CodeOf(s.openSession(path, session, size)) != semantics.Internal {
+		return nil
+	}
+	return s.clearState(ctx, semantics.Source{Path: path, SessionLock: session.Lock}, version)
 }

@@ -232,5 +232,8 @@ func (w *sweeper) noteFailureIn(ctx context.Context, failed *failures, name stri
 
 func isOutage(err error) bool { return semantics.CodeOf(err) == semantics.StoreUnavailable }
 
-// isFault reports whether an operator must repair something, such as a key of the wrong type.
-func isFault(err error) bool { return semantics.CodeOf(err) == semantics.Internal }
+// isFault reports whether an operator must repair something, such as a key of the wrong type or a missing payload key.
+func isFault(err error) bool {
+	code := semantics.CodeOf(err)
+	return code == semantics.Internal || code == semantics.PayloadKeyMissing
+}

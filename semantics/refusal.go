@@ -172,11 +172,9 @@ func TooManyEntities(limit int64) *Error {
 const keyPause = 5 * time.Second
 
 // NoPayloadKey is PAYLOAD_KEY_MISSING for a body or a state that was sealed with a key of this name (CRYPT-4). why
-// is a sentence without full stop.
+// says what to do too, without full stop.
 func NoPayloadKey(key, why string) *Error {
-	e := Errorf(
-		PayloadKeyMissing, "sealed with the payload key %q; %s; add that key to the file of --payload-keys-file", key, why,
-	).With(DetailKey, key)
+	e := Errorf(PayloadKeyMissing, "sealed with the payload key %q; %s", key, why).With(DetailKey, key)
 	e.RetryAfter = keyPause
 	return e
 }

@@ -48,8 +48,8 @@ type Sessions interface {
 		ctx context.Context, path, after string, limit int, filter SessionFilter,
 	) (rows []SessionRow, next string, err error)
 
-	// UnblockSession lets a session go on that was blocked when one of its messages became a dead letter (SESS-29). One
-	// that is not blocked stays as it is.
+	// UnblockSession lets a session go on that was blocked when one of its messages became a dead letter (SESS-29), and
+	// drops a state that is damaged (CRYPT-5). One that is not blocked stays as it is.
 	UnblockSession(ctx context.Context, path, id string) error
 
 	// DeadLetterRest makes all messages of a session dead letters that are neither locked nor scheduled, with

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -160,6 +161,10 @@ func (r *resubmitter) checkTarget(ctx context.Context) error {
 // finishResubmission runs the steps that are left of a transfer of resubmitted dead letters, and returns what became of
 // each. One that is refused stays where it was.
 func (b *Broker) finishResubmission(ctx context.Context, transfer semantics.Transfer) ([]semantics.Arrival, error) {
+	if i := slices.IndexFunc(transfer.Messages, lacksKey); i >= 0 {
+		// A sidecar with the key may have brought it there already. To leave it here would double it.
+		return nil, keyMissing(transfer.Source, transfer.Messages[i])
+	}
 	all := make([]semantics.Arrival, len(transfer.Messages))
 	var going []semantics.Publication
 	var places []int // of those that go, among all

@@ -55,6 +55,7 @@ func (k *Key) Name() string { return k.name }
 type Keys struct {
 	seals *Key // nil: nothing is sealed any more
 	all   map[string]*Key
+	lost  map[string]bool // names, see Losing
 }
 
 // NewKeys returns keys of different names, of which the one with the name seals seals; with "" nothing is sealed, and
@@ -73,8 +74,27 @@ func NewKeys(seals string, all ...*Key) (*Keys, error) {
 	return keys, nil
 }
 
+// Losing returns keys that do not expect those of the given names any more: what needs one that is missing is damaged
+// instead of waiting for it.
+func (k *Keys) Losing(names ...string) *Keys {
+	with := *k
+	with.lost = make(map[string]bool, len(names))
+	for _, name := range names {
+		with.lost[name] = true
+	}
+	return &with
+}
+
 // Seals reports whether texts are to be sealed.
 func (k *Keys) Seals() bool { return k != nil && k.seals != nil }
+
+// SealsWith returns the name of the key that seals, "" if nothing is to be sealed.
+func (k *Keys) SealsWith() string {
+	if !k.Seals() {
+		return ""
+	}
+	return k.seals.name
+}
 
 // Overhead is how much longer a text is when it is sealed.
 func (k *Keys) Overhead() int { return headSize(len(k.seals.name)) + tagSize }
@@ -98,37 +118,79 @@ func (k *Keys) Seal(b, text, context []byte) []byte {
 	if err != nil {
 		panic(err) // the lengths of keys and nonces are constants
 	}
-	return aead.Seal(b, nonce[derivedFrom:], text, context)
+	return aead.Seal(b, nonce[derivedFrom:], text, withName(context, name))
 }
 
-// ErrChanged says that a sealed text, or its context, is not what was sealed.
-var ErrChanged = errors.New("it was changed after it was sealed, or is damaged")
+// withName returns what is authenticated: a name that was changed would else go unnoticed, since a key is found by its
+// digest too.
+func withName(context []byte, name string) []byte {
+	all := make([]byte, 0, len(context)+1+len(name))
+	return append(append(append(all, context...), byte(len(name))), name...)
+}
 
-// Open appends to b the text that was sealed. PAYLOAD_KEY_MISSING without its key; ErrChanged.
+// Why a sealed text cannot be opened, whatever keys there will be.
+var (
+	// ErrChanged says that a sealed text, or its context, is not what was sealed.
+	ErrChanged = errors.New("it was changed after it was sealed, or is damaged")
+	// ErrLost says that the key is one that does not come back.
+	ErrLost = errors.New("this key is lost, as the file of --payload-keys-file says")
+)
+
+// Open appends to b the text that was sealed. PAYLOAD_KEY_MISSING without its key; ErrChanged, ErrLost.
 func (k *Keys) Open(b, sealed, context []byte) ([]byte, error) {
 	name, check, rest, err := parse(sealed)
 	if err != nil {
 		return nil, err
 	}
-	if k == nil {
-		return nil, semantics.NoPayloadKey(name, "this sidecar has no payload keys")
-	}
-	key := k.all[name]
-	switch {
-	case key == nil:
-		return nil, semantics.NoPayloadKey(name, "this sidecar does not have it")
-	case key.check != check:
-		return nil, semantics.NoPayloadKey(name, "the key of this name that this sidecar has is another one")
+	key, err := k.find(name, check)
+	if err != nil {
+		return nil, err
 	}
 	nonce, text := rest[:nonceSize], rest[nonceSize:]
 	aead, err := key.root.derive(nonce)
 	if err != nil {
 		return nil, err
 	}
-	if b, err = aead.Open(b, nonce[derivedFrom:], text, context); err != nil {
+	if b, err = aead.Open(b, nonce[derivedFrom:], text, withName(context, name)); err != nil {
 		return nil, fmt.Errorf("sealed with the key %q: %w", name, ErrChanged)
 	}
 	return b, nil
+}
+
+// find returns the key of a name, or the same key under another name: two that were given the same name by mistake must
+// both have a place in the file.
+func (k *Keys) find(name string, check [checkSize]byte) (*Key, error) {
+	if k == nil {
+		return nil, semantics.NoPayloadKey(name, "this sidecar has no payload keys; add that key to a file for --payload-keys-file")
+	}
+	if key := k.all[name]; key != nil && key.check == check {
+		return key, nil
+	}
+	for _, key := range k.all {
+		if key.check == check {
+			return key, nil
+		}
+	}
+	switch {
+	case k.lost[name]:
+		return nil, fmt.Errorf("sealed with the key %q: %w", name, ErrLost)
+	case k.all[name] != nil:
+		return nil, semantics.NoPayloadKey(
+			name, "the key that has this name here is another one; add the right one to the file of --payload-keys-file, under any other name",
+		)
+	default:
+		return nil, semantics.NoPayloadKey(name, "this sidecar does not have it; add that key to the file of --payload-keys-file")
+	}
+}
+
+// Lacks reports whether the key of a sealed text is missing.
+func (k *Keys) Lacks(sealed []byte) bool {
+	name, check, _, err := parse(sealed)
+	if err != nil {
+		return false
+	}
+	_, err = k.find(name, check)
+	return semantics.CodeOf(err) == semantics.PayloadKeyMissing
 }
 
 // NameOf returns the name of the key that a sealed text needs, and the length of the text that it has. ErrChanged.
@@ -148,6 +210,3 @@ func parse(sealed []byte) (name string, check [checkSize]byte, rest []byte, err 
 	copy(check[:], sealed[end:])
 	return name, check, sealed[end+checkSize:], nil
 }
-
-// Has reports whether there is a key of a name.
-func (k *Keys) Has(name string) bool { return k != nil && k.all[name] != nil }

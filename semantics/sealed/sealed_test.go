@@ -99,8 +99,9 @@ func TestCRYPT_3_AnyOfTheKeysOpens(t *testing.T) {
 		"only opens":     {keysOf(t, "", map[string]byte{"old": 1}), ""},
 		"rotated":        {keysOf(t, "new", map[string]byte{"old": 1, "new": 2}), ""},
 		"no keys":        {nil, `"old"; this sidecar has no payload keys`},
-		"another key":    {keysOf(t, "new", map[string]byte{"new": 1}), `"old"; this sidecar does not have it`},
-		"another secret": {keysOf(t, "old", map[string]byte{"old": 2}), `"old"; the key of this name that this sidecar has is another one`},
+		"another key":    {keysOf(t, "new", map[string]byte{"new": 2}), `"old"; this sidecar does not have it`},
+		"renamed":        {keysOf(t, "new", map[string]byte{"old": 2, "older": 1, "new": 3}), ""},
+		"another secret": {keysOf(t, "old", map[string]byte{"old": 2}), `"old"; the key that has this name here is another one`},
 	} {
 		got, err := c.keys.Open(nil, stored, nil)
 		switch {
@@ -110,12 +111,28 @@ func TestCRYPT_3_AnyOfTheKeysOpens(t *testing.T) {
 			semantics.AsError(err).Details[semantics.DetailKey] != "old"):
 			t.Errorf("%s: %q, %v; want %s", name, got, err, c.want)
 		}
-		if c.keys.Has("old") != (c.want == "" || name == "another secret") {
-			t.Errorf("%s: Has", name)
+		if c.keys.Lacks(stored) != (c.want != "") {
+			t.Errorf("%s: Lacks is %t", name, c.want == "")
 		}
 	}
 	if keysOf(t, "", map[string]byte{"old": 1}).Seals() || (*sealed.Keys)(nil).Seals() {
 		t.Error("keys that only open seal")
+	}
+}
+
+// What needs a lost key is damaged; a key that is there is not lost, whatever the file says.
+func TestCRYPT_4_ALostKeyIsNotMissing(t *testing.T) {
+	t.Parallel()
+	stored := keysOf(t, "old", map[string]byte{"old": 1}).Seal(nil, []byte("body"), nil)
+	keys := keysOf(t, "new", map[string]byte{"new": 2, "old": 3}).Losing("old")
+	if got, err := keys.Open(nil, stored, nil); !errors.Is(err, sealed.ErrLost) || semantics.CodeOf(err) == semantics.PayloadKeyMissing || keys.Lacks(stored) {
+		t.Errorf("%q, %v; want ErrLost", got, err)
+	}
+	if keys.Lacks([]byte("damaged")) {
+		t.Error("what is damaged lacks a key")
+	}
+	if got, err := keysOf(t, "old", map[string]byte{"old": 1}).Losing("old").Open(nil, stored, nil); err != nil || string(got) != "body" {
+		t.Errorf("a key that is there: %q, %v", got, err)
 	}
 }
 

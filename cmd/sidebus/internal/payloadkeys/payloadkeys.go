@@ -23,24 +23,43 @@ func Open(path string, logger *slog.Logger) (func() *sealed.Keys, error) {
 	if path == "" {
 		return nil, nil
 	}
+	told := "" // what the log has said; the file is read twice at first
 	return reread.Open("the file of payload keys", logger, func(*sealed.Keys) (*sealed.Keys, []string, error) {
 		keys, err := Read(path)
-		if err == nil {
-			warn(path, logger)
+		if err != nil {
+			return nil, []string{path}, err
 		}
-		return keys, []string{path}, err
+		mode := modeOf(path)
+		if now := fmt.Sprint(keys.SealsWith(), mode); now != told {
+			told = now
+			announce(keys, path, mode, logger)
+		}
+		return keys, []string{path}, nil
 	})
 }
 
-// warn warns about a file that every user of the machine can read. Kubernetes mounts secrets so, in a container of
-// their own, so it is not refused.
-func warn(path string, logger *slog.Logger) {
-	const others = 0o004
+// modeOf returns who may do what with a file, 0 if that is not known.
+func modeOf(path string) os.FileMode {
 	info, err := os.Stat(path)
-	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&others != 0 {
+	if err != nil || runtime.GOOS == "windows" {
+		return 0
+	}
+	return info.Mode().Perm()
+}
+
+// announce logs what becomes of what is sent from now on. It warns about a file that every user of the machine can
+// read. Kubernetes mounts secrets so, in a container of their own, so it is not refused.
+func announce(keys *sealed.Keys, path string, mode os.FileMode, logger *slog.Logger) {
+	if name := keys.SealsWith(); name != "" {
+		logger.Info("bodies and session states are encrypted in Redis", "key", name)
+	} else {
+		logger.Warn("bodies and session states are not encrypted in Redis any more", "sealWith", none)
+	}
+	const others = 0o004
+	if mode&others != 0 {
 		logger.Warn(
 			"every user of this machine can read the payload keys; permit only the user of Sidebus to read the file", "file",
-			path, "mode", fmt.Sprintf("%#o", info.Mode().Perm()),
+			path, "mode", fmt.Sprintf("%#o", mode),
 		)
 	}
 }
@@ -54,16 +73,23 @@ func Read(path string) (*sealed.Keys, error) {
 	if top.IsNull() {
 		return nil, fmt.Errorf("--payload-keys-file: %s has no keys; add sealWith and keys", path)
 	}
-	fields, err := top.Mapping("sealWith and keys", yamlfile.OneOf("sealWith", "keys"))
+	fields, err := top.Mapping("sealWith, keys and lost", yamlfile.OneOf("sealWith", "keys", "lost"))
 	if err != nil {
 		return nil, err
 	}
 	var sealWith yamlfile.Node
 	var all []*sealed.Key
+	var lost []string
 	for _, field := range fields {
-		if field.Key == "sealWith" {
+		switch field.Key {
+		case "sealWith":
 			sealWith = field
-		} else if all, err = readKeys(field); err != nil {
+		case "keys":
+			all, err = readKeys(field)
+		default:
+			lost, err = readLost(field)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +106,26 @@ func Read(path string) (*sealed.Keys, error) {
 	case !has:
 		return nil, sealWith.Errorf("is %q, which is not one of the keys; add that key, or name one of them", name)
 	}
-	return sealed.NewKeys(name, all...)
+	keys, err := sealed.NewKeys(name, all...)
+	if err != nil {
+		return nil, err
+	}
+	return keys.Losing(lost...), nil
+}
+
+// readLost reads names of keys.
+func readLost(node yamlfile.Node) ([]string, error) {
+	rows, err := node.List("names of keys")
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(rows))
+	for i, row := range rows {
+		if names[i], err = row.Plain(); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
 }
 
 // readKeys reads a mapping of names to secrets in base64.
