@@ -21,8 +21,7 @@
 --@include entity/close_queue
 --@include expiry/expire_slice
 --@include expiry/expiring_up_to
---@include session/session_record
---@include session/touch_session
+--@include session/unblock
 local now, awaited = now_ms(ARGV[1])
 local session, begun = ARGV[2], ARGV[3] == "1"
 
@@ -34,12 +33,7 @@ end
 clear_due(queue)
 if not begun and not queue.expiring then
   begun = true
-  local record = session_record(queue, session)
-  if record.blocked ~= "" then
-    record.blocked = ""
-    redis.call("ZREM", queue.by_session, session .. "\0b")
-    touch_session(queue, session, "unblocked")
-  end
+  unblock(queue, session)
   expire_slice(queue, queue.main, session, "d", queue.main.sequence)
 end
 local left = not begun or expiring_up_to(queue, session, "d")

@@ -9,7 +9,8 @@
 -- Returns
 --   OK                notifications transfers_notifications active locked deferred delayed expired_pending scheduled
 --                     dead set_aside transfers bytes dead_bytes state_bytes transfers_bytes oldest_enqueued_ms
---                     available_since_ms sessions ready_sessions locked_sessions created_ms updated_ms accessed_ms
+--                     available_since_ms sessions ready_sessions locked_sessions blocked_sessions created_ms updated_ms
+--                     accessed_ms
 --                     set_aside: messages of transfers under way, which no other number counts
 --   ENTITY_NOT_FOUND
 -- Cost: O(log N)
@@ -44,7 +45,7 @@ end
 local main, dead = queue.main, queue.dead
 local main_aside, dead_aside = count_set_aside(main), count_set_aside(dead)
 local sizes = redis.call("HMGET", queue.entity, "bytes", "dead_bytes", "state_bytes", "created_ms", "updated_ms",
-  "accessed_ms")
+  "accessed_ms", "blocked_sessions")
 local locked = main.by_session and redis.call("ZCARD", main.locks)
   or count_locked(main, now) - main_aside
 local sessions, ready, held = 0, 0, 0
@@ -60,5 +61,5 @@ return {
   count_messages(dead) - dead_aside, main_aside + dead_aside, refused,
   sizes[1] or "0", sizes[2] or "0", sizes[3] or "0", refused_bytes,
   oldest and string.match(oldest[2][1], "^%d+") or "0", available_since(queue), sessions, ready, held,
-  sizes[4], sizes[5], sizes[6],
+  sizes[7] or "0", sizes[4], sizes[5], sizes[6],
 }

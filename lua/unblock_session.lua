@@ -17,8 +17,7 @@
 --@include entity/lacks_fence
 --@include due/clear_due
 --@include entity/close_queue
---@include session/session_record
---@include session/touch_session
+--@include session/unblock
 local now, awaited = now_ms(ARGV[1])
 local session = ARGV[2]
 
@@ -28,10 +27,5 @@ if refusal then
   return refusal
 end
 clear_due(queue)
-local record = session_record(queue, session)
-if record.blocked ~= "" then
-  record.blocked = ""
-  redis.call("ZREM", queue.by_session, session .. "\0b")
-  touch_session(queue, session, "unblocked")
-end
+unblock(queue, session)
 return { "OK", close_queue(queue) }

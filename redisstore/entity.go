@@ -337,7 +337,7 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 		Scheduled: r.number(), DeadLetter: r.number(), Transfer: r.number(), TransferDeadLetter: r.number(),
 		SizeInBytes: r.number() + r.number() + r.number() + r.number(), OldestEnqueuedAt: r.instant(),
 		AvailableSince: r.instant(),
-		Sessions:       r.number(), ReadySessions: r.number(), LockedSessions: r.number(),
+		Sessions:       r.number(), ReadySessions: r.number(), LockedSessions: r.number(), BlockedSessions: r.number(),
 		CreatedAt: r.instant(), UpdatedAt: r.instant(), AccessedAt: r.instant(),
 	}
 	// Deferred messages that have expired count as both until they are removed.

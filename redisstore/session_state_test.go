@@ -186,9 +186,26 @@ func TestBlockedSessionsStepByStep(t *testing.T) {
 		"entity sequence=2", "entity bytes=2", "entity blocked=1", "entity dead_sequence=1", "entity dead_bytes=2",
 		"dead_log 1-2", "dead_numbers 1", "log 2-2", "by_session a/a0000000000000002",
 	}
-	s.want("blocked", append(dead, "by_session a/b", "sessions a=2:t+0::b:0:0:0")...)
+	s.want("blocked", append(dead, "entity blocked_sessions=1", "by_session a/b", "sessions a=2:t+0::b:0:0:0")...)
 	s.fails("unblock", s.UnblockSession(t.Context(), "orders", "a"))
-	s.want("unblocked", append(dead, "sessions a=2:t+0", "ready_sessions a@t+1000")...)
+	s.want("unblocked", append(dead, "entity blocked_sessions=0", "sessions a=2:t+0", "ready_sessions a@t+1000")...)
+}
+
+// A version that does not count blocked sessions may have blocked one: to unblock it does not count below zero.
+func TestCNT_2_UnblockOfASessionThatIsNotCounted(t *testing.T) {
+	t.Parallel()
+	s := openSessions(t, func(o *semantics.Options) { o.SessionOnDeadLetter = semantics.BlockSession })
+	s.sendTo("a", 1)
+	a := s.accept("a")
+	s.settle(s.DeadLetter(t.Context(), a, tokensOf(s.receiveIn(a, 1)), semantics.DeadLetterTexts{}, nil))
+	if err := s.raw.HDel(t.Context(), s.key("entity"), "blocked_sessions").Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.fails("unblock", s.UnblockSession(t.Context(), "orders", "a"))
+	counts, err := s.Runtime(t.Context(), semantics.QueueKind, "orders")
+	if err != nil || counts.BlockedSessions != 0 {
+		t.Errorf("%d sessions are blocked, %v", counts.BlockedSessions, err)
+	}
 }
 
 // One script may block a session, because of what is due, and unblock it: the record follows both changes.
@@ -202,7 +219,8 @@ func TestSESS_29_UnblockedAsItIsBlocked(t *testing.T) {
 	s.send(t, short, part("a", "m"))
 	s.clock.Advance(time.Minute)
 	s.fails("unblock", s.UnblockSession(t.Context(), "orders", "a"))
-	s.want("unblocked", "entity sequence=2", "entity bytes=2", "entity blocked=1", "entity dead_sequence=1", "entity dead_bytes=2",
+	s.want("unblocked", "entity sequence=2", "entity bytes=2", "entity blocked=1", "entity blocked_sessions=0",
+		"entity dead_sequence=1", "entity dead_bytes=2",
 		"dead_log 1-2", "dead_numbers 1", "log 2-2", "by_session a/a0000000000000002", "sessions a=2:t+0", "ready_sessions a@t+60000")
 }
 

@@ -46,7 +46,7 @@ func dump(t *testing.T, namespace string) []string {
 			continue
 		case "entity":
 			for _, field := range []string{
-				"sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes", "state_bytes", "blocked",
+				"sequence", "cursor", "bytes", "dead_sequence", "dead_cursor", "dead_bytes", "state_bytes", "blocked", "blocked_sessions",
 				"most_bytes", "run_messages", "sql_filters", "correlation_filters", "forwarder_called", "transfer", "dead_transfer",
 			} {
 				value := c.HGet(t.Context(), key, field).Val()

@@ -77,6 +77,9 @@ type Runtime struct {
 	Sessions       int64 // that have messages, state or a holder (CNT-2)
 	ReadySessions  int64 // that AcceptNextSession could give
 	LockedSessions int64 // that are locked
+	// BlockedSessions are those that wait for an operator because one of their messages became a dead letter (SESS-29).
+	// One that was locked then stays locked, and counts as both.
+	BlockedSessions int64
 
 	Subscriptions int64 // of a topic
 
@@ -110,6 +113,7 @@ func SumOf(counts []Runtime) (sum Runtime) {
 			{&sum.Sessions, &one.Sessions},
 			{&sum.ReadySessions, &one.ReadySessions},
 			{&sum.LockedSessions, &one.LockedSessions},
+			{&sum.BlockedSessions, &one.BlockedSessions},
 		} {
 			*field.to += *field.from
 		}

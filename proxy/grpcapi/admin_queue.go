@@ -109,6 +109,7 @@ func (a *Admin) countSource(
 		SessionCount:                   r.Sessions,
 		ReadySessionCount:              r.ReadySessions,
 		LockedSessionCount:             r.LockedSessions,
+		BlockedSessionCount:            r.BlockedSessions,
 		CreatedAt:                      wire.TimestampFrom(r.CreatedAt),
 		UpdatedAt:                      wire.TimestampFrom(r.UpdatedAt),
 		AccessedAt:                     wire.TimestampFrom(r.AccessedAt),

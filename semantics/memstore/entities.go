@@ -224,6 +224,9 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 		if on.isHeld() {
 			runtime.LockedSessions++
 		}
+		if on.blocked {
+			runtime.BlockedSessions++
+		}
 	}
 	if len(q.main.messages) > 0 {
 		runtime.OldestEnqueuedAt = q.main.messages[0].enqueuedAt

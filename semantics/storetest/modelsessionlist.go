@@ -70,6 +70,9 @@ func (m *model) addSessions(rt *rapid.T, want *semantics.Runtime, got semantics.
 	for _, row := range m.sessionRows {
 		listed[row.ID] = true
 		want.SizeInBytes += row.StateSize
+		if row.Blocked {
+			want.BlockedSessions++
+		}
 		m.versions[row.ID] = row.StateVersion
 		if until := row.LockedUntil; m.isHeld(row.ID) != !until.IsZero() || m.isHeld(row.ID) && !until.Equal(m.current[row.ID].until) {
 			rt.Fatalf("session %q is listed as locked until %s, its lock is %+v", row.ID, until, m.current[row.ID])

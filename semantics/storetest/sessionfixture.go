@@ -218,7 +218,7 @@ func (h *fixture) wantSessions(all, ready, locked int64) {
 func (h *fixture) messageCounts() semantics.Runtime {
 	h.t.Helper()
 	r := h.counts()
-	r.Sessions, r.ReadySessions, r.LockedSessions = 0, 0, 0
+	r.Sessions, r.ReadySessions, r.LockedSessions, r.BlockedSessions = 0, 0, 0, 0
 	return r
 }
 

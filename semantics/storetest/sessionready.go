@@ -29,6 +29,7 @@ var sessionReadyTests = []ruleTest{
 	testSESS_13_TwoCallersNeverGetTheSame,
 	testCNT_2_Sessions,
 	testCNT_2_SessionsOfEveryState,
+	testCNT_2_BlockedSessions,
 }
 
 func testSESS_13_LongestReadyFirst(_ *testing.T, h *fixture) {
@@ -312,4 +313,32 @@ func testCNT_2_SessionsOfEveryState(_ *testing.T, h *fixture) {
 	h.wantSessions(3, 1, 1)
 	h.unblock("blocked")
 	h.wantSessions(2, 1, 1)
+}
+
+func testCNT_2_BlockedSessions(_ *testing.T, h *fixture) {
+	want := func(n int64) { h.t.Helper(); h.same(h.runtime().BlockedSessions, n) }
+	h.createSessions(blocksOnDeadLetter)
+	want(0)
+	h.sendTo("a", 3)
+	a := h.accept("a")
+	got := h.receive(a, 2)
+	h.deadLetterIn(a, got[0])
+	want(1) // a holder does not matter
+	h.deadLetterIn(a, got[1])
+	want(1) // it was blocked before
+	h.closeSession(a)
+	h.deadLetterTo("b") // of which nothing else is left
+	want(2)
+	h.purge(orders, broker.PurgeOptions{})
+	want(2)
+	h.unblock("a")
+	want(1)
+	h.unblock("a")
+	want(1)
+	h.deadLetterTo("a")
+	want(2)
+	h.deadLetterRest("a")
+	want(1)
+	h.unblock("b")
+	want(0)
 }

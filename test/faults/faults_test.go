@@ -26,7 +26,7 @@ func TestDUR_4_FaultsOfOneRedis(t *testing.T) {
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		namespace := play(t, level, startOne(t, "--appendfsync", "always", "--dir", folder, "--auto-aof-rewrite-percentage", "0"))
+		namespace := play(t, level, startOne(t, "--appendfsync", "always", "--dir", folder))
 		tearAll(t, folder, namespace)
 	})
 }

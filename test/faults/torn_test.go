@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -54,25 +55,46 @@ func readAll(t *testing.T, folder string) (all []file) {
 	return all
 }
 
+// lastPart returns what Redis writes to: a rewrite of the append-only file begins another part, and only the last one can
+// be torn.
+func lastPart(t *testing.T, written []file) (last file) {
+	t.Helper()
+	latest := -1
+	for _, f := range written {
+		name, isPart := strings.CutSuffix(f.name, ".incr.aof")
+		if !isPart {
+			continue
+		}
+		number, err := strconv.Atoi(name[strings.LastIndexByte(name, '.')+1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if number > latest {
+			latest, last = number, f
+		}
+	}
+	if latest < 0 {
+		t.Fatal("there is no append-only file")
+	}
+	return last
+}
+
 // tear starts a Redis with what was written before some byte, and sidecars on it, until all that is kept fits together
 // and everything that is there was received.
 func tear(t *testing.T, written []file, rng *rand.Rand, namespace string) {
 	t.Helper()
 	folder := t.TempDir()
-	at := -1
+	last := lastPart(t, written)
+	at := rng.IntN(len(last.text) + 1)
 	for _, f := range written {
 		text := f.text
-		if strings.HasSuffix(f.name, ".incr.aof") {
-			at = rng.IntN(len(text))
+		if f.name == last.name {
 			text = text[:at]
 		}
 		path := filepath.Join(folder, f.name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, text, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if at < 0 {
-		t.Fatal("there is no append-only file")
 	}
 	server := redistest.Start(t, "--dir", folder)
 	defer server.Stop()

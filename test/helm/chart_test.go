@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,8 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
+	apps "k8s.io/api/apps/v1"
+	networking "k8s.io/api/networking/v1"
 )
 
 const (
@@ -174,6 +177,32 @@ func alone(values chartutil.Values) chartutil.Values {
 	}
 	values["store"] = map[string]any{"addresses": []any{}, "passwordSecret": map[string]any{"name": ""}}
 	return with(values)
+}
+
+// The scaler reads the Redis that the sidecars use, and only KEDA reaches it.
+func TestScalerOfTheChart(t *testing.T) {
+	t.Parallel()
+	for name, values := range examples(t) {
+		values["scaler"] = map[string]any{"enabled": true, "kedaNamespace": "autoscaling"}
+		documents := mustRender(t, orders, alone(values))
+		sidecar := sidecarOf(t, documents)
+		for _, o := range decode(t, name, documents["scaler.yaml"]) {
+			switch v := o.value.(type) {
+			case *apps.Deployment:
+				scaler := v.Spec.Template.Spec.Containers[0]
+				for _, setting := range []string{"SIDEBUS_STORE", "SIDEBUS_REDIS_PASSWORD", "SIDEBUS_NAMESPACE"} {
+					if want, got := variable(sidecar, setting), variable(scaler, setting); !reflect.DeepEqual(want, got) {
+						t.Errorf("%s: %s is %v, that of the sidecar is %v", name, setting, got, want)
+					}
+				}
+			case *networking.NetworkPolicy:
+				from := v.Spec.Ingress[0].From
+				if got := from[0].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"]; len(from) != 1 || got != "autoscaling" {
+					t.Errorf("%s: it admits %v", name, from)
+				}
+			}
+		}
+	}
 }
 
 // What cannot work is refused before it reaches a cluster.

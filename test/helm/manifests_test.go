@@ -2,6 +2,7 @@ package helm
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -48,6 +49,8 @@ func manifests(t *testing.T) map[string]string {
 	values := examples(t)
 	app := mustRender(t, orders, nil)
 	values["monitoring"] = chartutil.Values{"podMonitor": map[string]any{"enabled": true}}
+	values["scaler"] = maps.Clone(values["trial"])
+	values["scaler"]["scaler"] = map[string]any{"enabled": true}
 	patch := load(t, orders)
 	patch.Templates = []*chart.File{{Name: "templates/sidecar.yaml", Data: []byte(sidecarPatch)}}
 	patched, err := render(patch, "orders", nil)
@@ -58,6 +61,7 @@ func manifests(t *testing.T) map[string]string {
 		"../../examples/kubernetes/app.yaml":           app["serviceaccount.yaml"] + "---\n" + app["deployment.yaml"] + "---\n" + app["networkpolicy.yaml"],
 		"../../examples/kubernetes/redis.yaml":         mustRender(t, sidebus, values["trial"])["redis-single.yaml"],
 		"../../examples/kubernetes/monitoring.yaml":    mustRender(t, sidebus, values["monitoring"])["podmonitor.yaml"],
+		"../../examples/keda/scaler.yaml":             mustRender(t, sidebus, values["scaler"])["scaler.yaml"],
 		"../../deploy/kubernetes/valkey.yaml":          mustRender(t, sidebus, values["trial-valkey"])["redis-single.yaml"],
 		"../../deploy/kubernetes/sentinel.yaml":        mustRender(t, sidebus, values["trial-sentinel"])["redis-sentinel.yaml"],
 		"../../deploy/kubernetes/cluster.yaml":         mustRender(t, sidebus, values["trial-cluster"])["redis-cluster.yaml"],

@@ -74,7 +74,7 @@ func decodeOne(document []byte) (object, error) {
 	return object{head.Kind, value}, nil
 }
 
-// sidecarOf returns the sidecar of the only Deployment.
+// sidecarOf returns the sidecar of the only Deployment that has one.
 func sidecarOf(t *testing.T, documents map[string]string) core.Container {
 	t.Helper()
 	for _, text := range documents {
@@ -82,7 +82,11 @@ func sidecarOf(t *testing.T, documents map[string]string) core.Container {
 			continue
 		}
 		for _, o := range decode(t, "deployment", text) {
-			pod := o.value.(*apps.Deployment).Spec.Template.Spec
+			deployment, ok := o.value.(*apps.Deployment)
+			if !ok {
+				continue
+			}
+			pod := deployment.Spec.Template.Spec
 			if len(pod.InitContainers) == 1 && *pod.InitContainers[0].RestartPolicy == core.ContainerRestartPolicyAlways {
 				return pod.InitContainers[0]
 			}

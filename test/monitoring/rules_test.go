@@ -175,6 +175,11 @@ var cases = map[string]struct{ fires, quiet string }{
 		`sidebus_entity_messages{job="j",entity="orders",state="dead_letter"} 5x60
 		 sidebus_entity_messages{job="j",entity="orders",state="available"} 5+1x60`,
 	},
+	"SidebusBlockedSessions": {
+		`sidebus_entity_sessions{job="j",entity="orders",state="blocked"} 1x60`,
+		`sidebus_entity_sessions{job="j",entity="orders",state="blocked"} 0x60
+		 sidebus_entity_sessions{job="j",entity="orders",state="locked"} 1x60`,
+	},
 	"SidebusOldMessages": {
 		`sidebus_entity_oldest_age_seconds{job="j",entity="orders"} 1000x60`,
 		`sidebus_entity_oldest_age_seconds{job="j",entity="orders"} 800x60`,

@@ -11,6 +11,8 @@ local function block_session(queue, session)
     queue.any_blocked = true
     redis.call("HSET", queue.entity, "blocked", 1) -- until one was, no receive looks
   end
-  redis.call("ZADD", queue.by_session, 0, session .. "\0b")
+  if redis.call("ZADD", queue.by_session, 0, session .. "\0b") == 1 then
+    redis.call("HINCRBY", queue.entity, "blocked_sessions", 1)
+  end
   touch_session(queue, session)
 end

@@ -741,9 +741,13 @@ type QueueRuntime struct {
 	// When it was last used. Reading the counts is not use.
 	AccessedAt *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=accessed_at,json=accessedAt,proto3" json:"accessed_at,omitempty"`
 	// The counts of each partition, in their order. Empty if there is one partition. The counts above are their sums.
-	Partitions    []*PartitionRuntime `protobuf:"bytes,20,rep,name=partitions,proto3" json:"partitions,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Partitions []*PartitionRuntime `protobuf:"bytes,20,rep,name=partitions,proto3" json:"partitions,omitempty"`
+	// Those of session_count that wait for an operator, because one of their messages became a dead letter and
+	// session_on_dead_letter blocks them. One that a receiver still holds is in both counts. Sessions that were blocked by
+	// a version without this field are not counted.
+	BlockedSessionCount int64 `protobuf:"varint,21,opt,name=blocked_session_count,json=blockedSessionCount,proto3" json:"blocked_session_count,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *QueueRuntime) Reset() {
@@ -914,6 +918,13 @@ func (x *QueueRuntime) GetPartitions() []*PartitionRuntime {
 		return x.Partitions
 	}
 	return nil
+}
+
+func (x *QueueRuntime) GetBlockedSessionCount() int64 {
+	if x != nil {
+		return x.BlockedSessionCount
+	}
+	return 0
 }
 
 // PartitionRuntime has the counts of one partition of a queue or subscription. Each means what it means in
@@ -1165,7 +1176,7 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"\v_forward_toB$\n" +
 	"\"_forward_dead_lettered_messages_toB\r\n" +
 	"\v_partitionsB\r\n" +
-	"\v_durability\"\x9b\b\n" +
+	"\v_durability\"\xcf\b\n" +
 	"\fQueueRuntime\x120\n" +
 	"\x14active_message_count\x18\x01 \x01(\x03R\x12activeMessageCount\x12'\n" +
 	"\x0favailable_count\x18\x02 \x01(\x03R\x0eavailableCount\x12#\n" +
@@ -1192,7 +1203,8 @@ const file_sidebus_v1_queue_proto_rawDesc = "" +
 	"accessedAt\x12<\n" +
 	"\n" +
 	"partitions\x18\x14 \x03(\v2\x1c.sidebus.v1.PartitionRuntimeR\n" +
-	"partitions\"\xe6\x04\n" +
+	"partitions\x122\n" +
+	"\x15blocked_session_count\x18\x15 \x01(\x03R\x13blockedSessionCount\"\xe6\x04\n" +
 	"\x10PartitionRuntime\x12!\n" +
 	"\fpartition_id\x18\x01 \x01(\x05R\vpartitionId\x120\n" +
 	"\x14active_message_count\x18\x02 \x01(\x03R\x12activeMessageCount\x12'\n" +

@@ -119,7 +119,8 @@ func (e *entities) Collect(to chan<- prometheus.Metric) {
 		if r.HasSessions {
 			gauge(e.sessions, float64(r.ReadySessions), name, "ready")
 			gauge(e.sessions, float64(r.LockedSessions), name, "locked")
-			gauge(e.sessions, float64(max(r.Sessions-r.ReadySessions-r.LockedSessions, 0)), name, "idle")
+			gauge(e.sessions, float64(r.BlockedSessions), name, "blocked")
+			gauge(e.sessions, float64(max(r.Sessions-r.ReadySessions-r.LockedSessions-r.BlockedSessions, 0)), name, "idle")
 		}
 	}
 	isTruncated := 0.0

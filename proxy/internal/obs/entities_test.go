@@ -85,7 +85,7 @@ func TestCOMP_16_EntityGauges(t *testing.T) {
 		"entity_messages news scheduled 0",
 		"entity_messages orders available 1", "entity_messages orders locked 1", "entity_messages orders scheduled 1",
 		"entity_messages tales available 1",
-		"entity_sessions tales idle 0", "entity_sessions tales locked 0", "entity_sessions tales ready 1",
+		"entity_sessions tales blocked 0", "entity_sessions tales idle 0", "entity_sessions tales locked 0", "entity_sessions tales ready 1",
 	}
 	got := slices.DeleteFunc(lines(t, registry, "sidebus_"), func(line string) bool {
 		return !slices.Contains(want, line) && (strings.HasSuffix(line, " 0") || !strings.HasPrefix(line, "entity_messages") && !strings.HasPrefix(line, "entity_sessions"))

@@ -42,8 +42,21 @@ each with the context .Subcharts.sidebus.
 {{- end -}}
 {{- end }}
 
-{{- define "sidebus.container" -}}
+{{/* How a container finds Redis: entries of env. */}}
+{{- define "sidebus.storeEnv" -}}
 {{- $secret := .Values.store.passwordSecret.name | default (ternary .Values.redis.name "" .Values.redis.enabled) -}}
+- name: SIDEBUS_STORE
+  value: {{ include "sidebus.store" . | quote }}
+{{- with $secret }}
+- name: SIDEBUS_REDIS_PASSWORD
+  valueFrom:
+    secretKeyRef: {name: {{ . }}, key: {{ $.Values.store.passwordSecret.key }}}
+{{- end }}
+- name: SIDEBUS_NAMESPACE
+  value: {{ .Values.namespace | quote }}
+{{- end }}
+
+{{- define "sidebus.container" -}}
 name: sidebus
 image: {{ include "sidebus.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
@@ -52,15 +65,7 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 restartPolicy: Always
 args: [serve]
 env:
-  - name: SIDEBUS_STORE
-    value: {{ include "sidebus.store" . | quote }}
-  {{- with $secret }}
-  - name: SIDEBUS_REDIS_PASSWORD
-    valueFrom:
-      secretKeyRef: {name: {{ . }}, key: {{ $.Values.store.passwordSecret.key }}}
-  {{- end }}
-  - name: SIDEBUS_NAMESPACE
-    value: {{ .Values.namespace | quote }}
+  {{- include "sidebus.storeEnv" . | nindent 2 }}
   - name: SIDEBUS_DRAIN_TIMEOUT
     value: {{ .Values.sidecar.drainTimeout }}
   - name: SIDEBUS_REDIS_POOL_SIZE
