@@ -61,7 +61,7 @@ func manifests(t *testing.T) map[string]string {
 		"../../examples/kubernetes/app.yaml":           app["serviceaccount.yaml"] + "---\n" + app["deployment.yaml"] + "---\n" + app["networkpolicy.yaml"],
 		"../../examples/kubernetes/redis.yaml":         mustRender(t, sidebus, values["trial"])["redis-single.yaml"],
 		"../../examples/kubernetes/monitoring.yaml":    mustRender(t, sidebus, values["monitoring"])["podmonitor.yaml"],
-		"../../examples/keda/scaler.yaml":             mustRender(t, sidebus, values["scaler"])["scaler.yaml"],
+		"../../examples/keda/scaler.yaml":              mustRender(t, sidebus, values["scaler"])["scaler.yaml"],
 		"../../deploy/kubernetes/valkey.yaml":          mustRender(t, sidebus, values["trial-valkey"])["redis-single.yaml"],
 		"../../deploy/kubernetes/sentinel.yaml":        mustRender(t, sidebus, values["trial-sentinel"])["redis-sentinel.yaml"],
 		"../../deploy/kubernetes/cluster.yaml":         mustRender(t, sidebus, values["trial-cluster"])["redis-cluster.yaml"],
