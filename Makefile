@@ -30,6 +30,9 @@ MODULES := github.com/sidebus/sidebus/...
 TEST_PARALLEL := 4
 DAPR_PARALLEL := 8
 
+# The tests of redisstore take longest and wait most, so they begin first, and the others run beside them.
+LONGEST := ./redisstore
+
 # What the caller may set.
 ARGS      ?=
 BENCH     ?= .
@@ -47,8 +50,8 @@ IMAGE     ?= sidebus:$(VERSION)
 KILLS     ?= 20
 MESSAGES  ?= 20000
 OLDER     ?=
-PACKAGES  ?= $(MODULES)
-RACE      ?= ./cmd/... ./proxy/... ./redisstore/... ./semantics/... ./test/history github.com/sidebus/sidebus/proto/client
+PACKAGES  ?= $(LONGEST) $(MODULES)
+RACE      ?= $(LONGEST) ./cmd/... ./proxy/... ./redisstore/... ./semantics/... ./test/history github.com/sidebus/sidebus/proto/client
 RUN       ?= .
 S         ?=
 SEED      ?= 1
