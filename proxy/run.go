@@ -127,7 +127,11 @@ func (p *Proxy) open(ctx context.Context) (opened [listenerCount]net.Listener, e
 		if opened[i], err = listen(ctx, a.name, a.addr, p.config.SocketMode); err != nil {
 			return opened, errors.Join(err, closeAll(opened[:i]))
 		}
-		p.bound[i], opened[i] = opened[i].Addr(), p.certificates.listen(opened[i], i)
+		p.bound[i] = opened[i].Addr()
+		if i == adminListener || i == probeListener {
+			opened[i] = &newest{Listener: opened[i], most: maxPageConnections}
+		}
+		opened[i] = p.certificates.listen(opened[i], i)
 	}
 	if err := p.dapr.Open(ctx); err != nil {
 		return opened, errors.Join(err, closeAll(opened[:]))

@@ -54,7 +54,7 @@ const (
 type Scaler struct {
 	config       ScalerConfig
 	logger       *slog.Logger
-	broker       *broker.Broker // only for readiness
+	broker       *broker.Broker // for readiness and metrics
 	readiness    *readiness.Readiness
 	certificates *certificates // nil: no TLS
 	admission    *admission.Controller
@@ -67,18 +67,18 @@ type Scaler struct {
 	listener, probing net.Listener
 }
 
-// NewScaler returns a Scaler and registers its metrics. It opens nothing and does not block; Run must follow. Without a
-// sharer it reads the entities for its gauges itself.
+// NewScaler returns a Scaler of a store, and of its broker, and registers its metrics. It opens nothing and does not
+// block; Run must follow, and the caller closes broker after it. Without a sharer it reads the entities for its gauges
+// itself.
 func NewScaler(
-	config ScalerConfig, store semantics.Store, checker semantics.Checker, sharer semantics.Sharer, logger *slog.Logger,
-	metrics *prometheus.Registry,
+	config ScalerConfig, store semantics.Store, broker *broker.Broker, checker semantics.Checker,
+	sharer semantics.Sharer, logger *slog.Logger, metrics *prometheus.Registry,
 ) (*Scaler, error) {
 	if config.Authorizer == nil {
 		config.Authorizer = access.AllowAll{}
 	}
 	s := &Scaler{
-		config: config, logger: logger, broker: broker.New(store), opened: make(chan struct{}),
-		stopping: make(chan struct{}),
+		config: config, logger: logger, broker: broker, opened: make(chan struct{}), stopping: make(chan struct{}),
 	}
 	s.readiness = readiness.New(checker, s.broker, logger)
 	measures, err := obs.NewMetrics(metrics, s.broker, 0)
@@ -129,7 +129,6 @@ func (s *Scaler) ProbeAddr() net.Addr {
 // cannot be opened, if the store needs a repair before it can be used (PRECONDITION_FAILED, only while starting), or if
 // a server fails. It must be called once.
 func (s *Scaler) Run(ctx context.Context) error {
-	defer s.broker.Close()
 	defer s.certificates.close()
 	if err := s.open(ctx); err != nil {
 		s.grpc.Stop() // ends its goroutines
@@ -160,7 +159,8 @@ func (s *Scaler) open(ctx context.Context) (err error) {
 		if s.probing, err = listen(ctx, "--probe-addr", s.config.ProbeAddr, mode); err != nil {
 			return errors.Join(err, s.listener.Close())
 		}
-		s.probeAddr, s.probing = s.probing.Addr(), s.certificates.listen(s.probing, probeListener)
+		s.probeAddr = s.probing.Addr()
+		s.probing = s.certificates.listen(&newest{Listener: s.probing, most: maxPageConnections}, probeListener)
 	}
 	close(s.opened)
 	return nil

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -115,6 +116,38 @@ func wantPush(t *testing.T, stream grpc.ServerStreamingClient[externalscaler.IsA
 	got, err := stream.Recv()
 	if err != nil || got.GetResult() != want {
 		t.Fatalf("got %v, %v; want %t", got, err, want)
+	}
+}
+
+// While no sidecar runs, the scaler does what theirs would: a scheduled message of a topic comes to its subscription, and
+// one that is to be forwarded to its destination. Otherwise nothing would start the pods that wait for them.
+func TestCOMP_8_WorkThatComesWhileNoSidecarRuns(t *testing.T) {
+	t.Parallel()
+	s := startScaled(t)
+	for _, put := range [][2]string{
+		{"topics/news", "{}"}, {"topics/news/subscriptions/eu", "{}"}, {"queues/orders", "{}"},
+		{"queues/inbox", `{"forwardTo":"orders"}`},
+	} {
+		s.sidecar.Must(t, http.MethodPut, "/v1/"+put[0], put[1])
+	}
+	var streams []grpc.ServerStreamingClient[externalscaler.IsActiveResponse]
+	for _, source := range []string{"topics/news/subscriptions/eu", "queues/orders"} {
+		stream, err := s.StreamIsActive(t.Context(), triggerOf(source, "messages", "5"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantPush(t, stream, false)
+		streams = append(streams, stream)
+	}
+	soon := time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339Nano)
+	for _, target := range []string{"topics/news", "queues/inbox"} {
+		s.sidecar.Must(t, http.MethodPost, "/v1/"+target+"/messages:send",
+			fmt.Sprintf(`{"messages":[{"text":"a","scheduledEnqueueTime":%q}]}`, soon))
+	}
+	s.sidecar.Signal(syscall.SIGKILL)
+	s.sidecar.Exit(t)
+	for _, stream := range streams {
+		wantPush(t, stream, true)
 	}
 }
 

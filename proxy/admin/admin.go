@@ -86,9 +86,21 @@ func (p *pages) probes() *http.ServeMux {
 	} {
 		mux.HandleFunc("GET "+path, page)
 	}
-	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics, promhttp.HandlerOpts{}))
+	metrics := promhttp.HandlerFor(p.Metrics, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		limit := http.NewResponseController(w)
+		_ = limit.SetWriteDeadline(time.Now().Add(scrapeTime)) // fails only in tests without a connection
+		defer func() { _ = limit.SetWriteDeadline(time.Time{}) }()
+		metrics.ServeHTTP(w, r)
+	})
 	return mux
 }
+
+// Limits of /metrics: a scrape keeps all values in memory until the client has read them.
+const (
+	maxScrapes = 8 // at a time; further ones are answered with 503
+	scrapeTime = 10 * time.Second
+)
 
 // guard checks the host and origin of requests, and answers unknown routes with hint.
 func (p *pages) guard(mux *http.ServeMux, hint string) http.Handler {

@@ -33,7 +33,11 @@ func New(store Store, stopping <-chan struct{}) *Service {
 func (s *Service) IsActive(
 	ctx context.Context, ref *externalscaler.ScaledObjectRef,
 ) (*externalscaler.IsActiveResponse, error) {
-	_, now, err := s.look(ctx, ref)
+	t, err := parse(ref)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.look(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +66,11 @@ func (s *Service) GetMetricSpec(
 func (s *Service) GetMetrics(
 	ctx context.Context, request *externalscaler.GetMetricsRequest,
 ) (*externalscaler.GetMetricsResponse, error) {
-	t, now, err := s.look(ctx, request.GetScaledObjectRef())
+	t, err := parse(request.GetScaledObjectRef())
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.look(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -86,10 +94,18 @@ func whole(value float64) int64 { return int64(math.Ceil(value)) }
 func (s *Service) StreamIsActive(
 	ref *externalscaler.ScaledObjectRef, stream externalscaler.ExternalScaler_StreamIsActiveServer,
 ) error {
+	// The rest of the metadata, such as a certificate for KEDA, is not kept for as long as the stream lasts.
+	source := &externalscaler.ScaledObjectRef{
+		ScalerMetadata: map[string]string{sourceKey: ref.GetScalerMetadata()[sourceKey]},
+	}
 	check := func() error {
-		return access.Check(stream.Context(), externalscaler.ExternalScaler_StreamIsActive_FullMethodName, ref)
+		return access.Check(stream.Context(), externalscaler.ExternalScaler_StreamIsActive_FullMethodName, source)
 	}
 	if err := check(); err != nil {
+		return err
+	}
+	t, err := parse(ref)
+	if err != nil {
 		return err
 	}
 	ctx, end := access.While(stream.Context(), check)
@@ -97,7 +113,7 @@ func (s *Service) StreamIsActive(
 	next := time.NewTicker(lookEvery)
 	defer next.Stop()
 	for isFirst, wasActive := true, false; ; {
-		_, now, err := s.look(ctx, ref)
+		now, err := s.look(ctx, t)
 		if isFinal(err) {
 			return err
 		}
@@ -124,11 +140,7 @@ func isFinal(err error) bool {
 }
 
 // look reads the source of a trigger.
-func (s *Service) look(ctx context.Context, ref *externalscaler.ScaledObjectRef) (trigger, work, error) {
-	t, err := parse(ref)
-	if err != nil {
-		return t, work{}, err
-	}
+func (s *Service) look(ctx context.Context, t trigger) (work, error) {
 	now, err := s.readings.get(ctx, t.source)
 	if err == nil && t.scalesBy(Sessions) && !now.hasSessions {
 		err = semantics.FieldError(
@@ -136,5 +148,5 @@ func (s *Service) look(ctx context.Context, ref *externalscaler.ScaledObjectRef)
 			t.source.Path,
 		)
 	}
-	return t, now, err
+	return now, err
 }

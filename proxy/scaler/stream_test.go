@@ -2,11 +2,14 @@ package scaler_test
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"google.golang.org/grpc"
 
@@ -165,4 +168,36 @@ func TestAUTH_4_StreamEndsWithItsRight(t *testing.T) {
 		}
 		f.open(caller, map[string]string{"messages": "5"}).wantEnd(t, semantics.PermissionDenied)
 	})
+}
+
+// KEDA passes on certificates and more that a trigger does not need. What others send is not kept for as long as a
+// stream lasts.
+func TestCOMP_8_StreamsDoNotKeepTheMetadata(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	ctx, cancel := context.WithCancel(access.WithCaller(t.Context(), access.AllowAll{}))
+	s := &stream{ctx: ctx, cancel: cancel, ended: make(chan struct{})}
+	var isFreed atomic.Bool
+	open := func() {
+		memory := new([1 << 20]byte)
+		runtime.AddCleanup(memory, func(freed *atomic.Bool) { freed.Store(true) }, &isFreed)
+		ref := asked(map[string]string{"messages": "5", "caCert": unsafe.String(&memory[0], len(memory))})
+		go func(ref *externalscaler.ScaledObjectRef) {
+			defer close(s.ended)
+			_ = f.service.StreamIsActive(ref, s) // it ends when it is cancelled
+		}(ref)
+	}
+	open()
+	for end := time.Now().Add(time.Minute); !isFreed.Load(); runtime.GC() {
+		if time.Now().After(end) {
+			t.Fatal("the certificate is still in memory")
+		}
+	}
+	select {
+	case <-s.ended:
+		t.Error("the stream has ended")
+	default:
+	}
+	cancel()
+	<-s.ended
 }

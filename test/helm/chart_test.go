@@ -21,6 +21,7 @@ import (
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
 	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 )
 
@@ -202,6 +203,51 @@ func TestScalerOfTheChart(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// With certificates, KEDA has to prove who it is, and the kubelet and Prometheus speak TLS too.
+func TestScalerWithCertificates(t *testing.T) {
+	t.Parallel()
+	values := examples(t)["external"]
+	values["scaler"] = map[string]any{"enabled": true, "tlsSecret": "certificates"}
+	documents := mustRender(t, orders, with(values))
+	for _, o := range decode(t, "external", documents["scaler.yaml"]) {
+		v, ok := o.value.(*apps.Deployment)
+		if !ok {
+			continue
+		}
+		pod := v.Spec.Template.Spec
+		scaler := pod.Containers[0]
+		if slices.Contains(scaler.Args, "--allow-anonymous") {
+			t.Error("everyone may ask")
+		}
+		if got := variable(scaler, "SIDEBUS_TLS_CLIENT_CA_FILE").Value; got != scaler.VolumeMounts[0].MountPath+"/ca.crt" {
+			t.Errorf("the authority is at %q", got)
+		}
+		if pod.Volumes[0].Name != scaler.VolumeMounts[0].Name || pod.Volumes[0].Secret.SecretName != "certificates" {
+			t.Errorf("the volumes are %v", pod.Volumes)
+		}
+		for _, probe := range []*core.Probe{scaler.ReadinessProbe, scaler.LivenessProbe} {
+			if probe.HTTPGet.Scheme != core.URISchemeHTTPS || probe.HTTPGet.Port.StrVal != scaler.Ports[1].Name {
+				t.Errorf("a probe is %v", probe.HTTPGet)
+			}
+		}
+		if !strings.Contains(documents["podmonitor.yaml"], "port: "+scaler.Ports[1].Name) {
+			t.Errorf("the PodMonitor has no port %s:\n%s", scaler.Ports[1].Name, documents["podmonitor.yaml"])
+		}
+	}
+	decode(t, "external", documents["podmonitor.yaml"])
+}
+
+// A policy, entities or the authority of Redis are files of volumes of the pod.
+func TestSidecarHasTheFilesOfItsPod(t *testing.T) {
+	t.Parallel()
+	values := examples(t)["external"]
+	values["sidecar"] = map[string]any{"volumeMounts": []any{map[string]any{"name": "policy", "mountPath": "/policy"}}}
+	mounts := sidecarOf(t, mustRender(t, orders, with(values))).VolumeMounts
+	if len(mounts) != 2 || mounts[1].Name != "policy" || mounts[1].MountPath != "/policy" {
+		t.Errorf("the mounts are %v", mounts)
 	}
 }
 

@@ -20,10 +20,19 @@ const (
 	traceState   = "tracestate"
 	diagnosticID = "Diagnostic-Id"
 	maxEvent     = 256 << 10 // bytes of a cloud event in which a context is looked for
-	maxState     = 512       // bytes; a longer tracestate is not carried on, as the recommendation of the W3C permits
+	maxState     = 512       // bytes; a longer tracestate is not carried on or kept, as the recommendation of the W3C permits
 )
 
 var w3c propagation.TraceContext
+
+// extract adds the trace context of a carrier to ctx.
+func extract(ctx context.Context, from propagation.TextMapCarrier) context.Context {
+	ctx = w3c.Extract(ctx, from)
+	if c := trace.SpanContextFromContext(ctx); len(c.TraceState().String()) > maxState {
+		return trace.ContextWithRemoteSpanContext(ctx, c.WithTraceState(trace.TraceState{}))
+	}
+	return ctx
+}
 
 // contextOf returns the trace context of a message. isSet reports whether the sender set one, valid or not.
 func contextOf(m *semantics.Message) (c trace.SpanContext, isSet bool) {
@@ -33,7 +42,7 @@ func contextOf(m *semantics.Message) (c trace.SpanContext, isSet bool) {
 		case strings.EqualFold(name, traceParent):
 			carrier[traceParent] = value.Text()
 		case strings.EqualFold(name, traceState):
-			carrier[traceState] = value.Text()
+			carrier[traceState] = strings.Clone(value.Text()) // not the whole message, which it refers to
 		case strings.EqualFold(name, diagnosticID):
 			other = value.Text()
 		default:
@@ -48,7 +57,7 @@ func contextOf(m *semantics.Message) (c trace.SpanContext, isSet bool) {
 		carrier[traceParent] = other
 	}
 	//nolint:forbidigo // of an Extract that neither blocks nor keeps it
-	return trace.SpanContextFromContext(w3c.Extract(context.Background(), carrier)), true
+	return trace.SpanContextFromContext(extract(context.Background(), carrier)), true
 }
 
 // contextsOf returns the trace contexts of messages, as far as they have one.
@@ -106,7 +115,7 @@ func (t *Traces) FromDapr(ctx context.Context, published map[string]string, even
 	if envelope.TraceParent == "" && len(event) > 0 && len(event) <= maxEvent && event[0] == '{' {
 		_ = json.Unmarshal(event, &envelope) // if it is not a cloud event, it has no context
 	}
-	return w3c.Extract(ctx, propagation.MapCarrier{traceParent: envelope.TraceParent, traceState: envelope.TraceState})
+	return extract(ctx, propagation.MapCarrier{traceParent: envelope.TraceParent, traceState: envelope.TraceState})
 }
 
 // held has the trace contexts of the messages that this sidecar delivered and that are not settled, so that a

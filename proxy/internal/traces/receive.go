@@ -51,7 +51,7 @@ func noteRedeliveries(to trace.Span, messages []*semantics.Received) {
 			return
 		}
 		to.AddEvent(redeliveredEvent, trace.WithAttributes(
-			attribute.String(messageID, m.MessageID), attribute.Int64(sequenceNumber, m.SequenceNumber),
+			text(messageID, m.MessageID), attribute.Int64(sequenceNumber, m.SequenceNumber),
 			attribute.Int(deliveryCount, m.DeliveryCount),
 		))
 	}

@@ -56,7 +56,7 @@ func (t *Traces) send(
 	contexts := contextsOf(messages...)
 	ctx, began := t.begin(ctx, span{
 		operation: operation, kind: typeSend, on: trace.SpanKindProducer, name: target.Path,
-		destination: []attribute.KeyValue{attribute.String(destinationName, target.Path)},
+		destination: []attribute.KeyValue{text(destinationName, target.Path)},
 		contexts:    contexts, count: len(messages), at: arrivalOf(ctx),
 	})
 	return ctx, &Sending{began, messages}

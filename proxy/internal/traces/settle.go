@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -50,6 +49,6 @@ func (t *Traces) DeadLettered(ctx context.Context, path, cause string, m *semant
 // message.
 func noteDeadLetter(to trace.Span, reason string) {
 	to.AddEvent(
-		deadLetteredEvent, trace.WithAttributes(attribute.String(deadLetterReason, semantics.Shorten(reason))),
+		deadLetteredEvent, trace.WithAttributes(text(deadLetterReason, semantics.Shorten(reason))),
 	)
 }

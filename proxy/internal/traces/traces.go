@@ -6,6 +6,7 @@ package traces
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -65,7 +66,7 @@ func (t *Traces) FromHTTP(ctx context.Context, header http.Header) context.Conte
 	if t == nil {
 		return ctx
 	}
-	return arrive(w3c.Extract(ctx, propagation.HeaderCarrier(header)))
+	return arrive(extract(ctx, propagation.HeaderCarrier(header)))
 }
 
 // FromGRPC is FromHTTP for the metadata of a gRPC call.
@@ -73,7 +74,7 @@ func (t *Traces) FromGRPC(ctx context.Context) context.Context {
 	if t == nil {
 		return ctx
 	}
-	return arrive(w3c.Extract(ctx, incoming{ctx}))
+	return arrive(extract(ctx, incoming{ctx}))
 }
 
 // Detach removes the trace context from the metadata of a stream that carries calls, which may have their own: a trace
@@ -172,10 +173,10 @@ func fail(s trace.Span, code semantics.Code) {
 
 // destinationOf returns the attributes of a source.
 func destinationOf(source semantics.Source) []attribute.KeyValue {
-	attributes := []attribute.KeyValue{attribute.String(destinationName, source.Path)}
+	attributes := []attribute.KeyValue{text(destinationName, source.Path)}
 	if topic, subscription, ok := semantics.SplitSubscription(source.Path); ok {
 		attributes = []attribute.KeyValue{
-			attribute.String(destinationName, topic), attribute.String(subscriptionName, subscription),
+			text(destinationName, topic), text(subscriptionName, subscription),
 		}
 	}
 	if source.SubQueue != semantics.MainQueue {
@@ -184,14 +185,18 @@ func destinationOf(source semantics.Source) []attribute.KeyValue {
 	return attributes
 }
 
+// text returns an attribute with a copy of a text. The texts of a message and of a request refer to all of it, and a span
+// that waits for the collector must not keep that in memory.
+func text(key, value string) attribute.KeyValue { return attribute.String(key, strings.Clone(value)) }
+
 // single returns the attributes of the only message of a span.
 func single(m *semantics.Message) []attribute.KeyValue {
 	attributes := []attribute.KeyValue{attribute.Int(bodySize, len(m.Body))}
 	if m.MessageID != "" {
-		attributes = append(attributes, attribute.String(messageID, m.MessageID))
+		attributes = append(attributes, text(messageID, m.MessageID))
 	}
 	if m.CorrelationID != "" {
-		attributes = append(attributes, attribute.String(conversationID, m.CorrelationID))
+		attributes = append(attributes, text(conversationID, m.CorrelationID))
 	}
 	return attributes
 }

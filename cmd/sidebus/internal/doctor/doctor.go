@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
@@ -34,7 +35,7 @@ func (d *Command) Run(ctx context.Context, to terminal.Streams) error {
 	}
 	ctx, stop := cli.Interruptible(ctx)
 	defer stop()
-	opened, err := store.OpenExaminer(&d.StoreSettings, nil)
+	opened, err := store.OpenExaminer(&d.StoreSettings, store.Observer{}, false, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

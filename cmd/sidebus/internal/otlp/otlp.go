@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	bridge "go.opentelemetry.io/contrib/bridges/prometheus"
 	"go.opentelemetry.io/otel"
@@ -22,11 +23,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/sidebus/sidebus/proxy/lograte"
+	"github.com/sidebus/sidebus/semantics"
 )
 
 const (
 	closeTimeout = 500 * time.Millisecond // of what is left of a stop when the servers have stopped
 	logInterval  = time.Minute            // between two lines about failures
+	mostOfError  = 500                    // characters: it may quote what the collector has answered
 )
 
 // Config is what to export, where to, and as whom.
@@ -56,6 +59,9 @@ func Open(ctx context.Context, config Config) (*Exporter, error) {
 	if !IsOn(config.Endpoint) {
 		return nil, nil
 	}
+	failures := lograte.New(config.Logger, "telemetry cannot be exported", logInterval)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { failures.Warn("error", semantics.ShortenTo(err.Error(), mostOfError)) }))
+	otel.SetLogger(logr.New(complaints{config.Logger}))
 	who, err := resource.New(
 		ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(
@@ -88,8 +94,6 @@ func Open(ctx context.Context, config Config) (*Exporter, error) {
 			metricsdk.WithResource(who), metricsdk.WithReader(metricsdk.NewPeriodicReader(exporter, producer)),
 		)
 	}
-	failures := lograte.New(config.Logger, "telemetry cannot be exported", logInterval)
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { failures.Warn("error", err) }))
 	config.Logger.InfoContext(ctx, "exporting telemetry", "traces", e.tracing != nil, "metrics", e.metrics != nil)
 	return e, nil
 }

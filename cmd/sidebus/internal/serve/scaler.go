@@ -14,6 +14,8 @@ import (
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/version"
 	"github.com/sidebus/sidebus/proxy"
+	"github.com/sidebus/sidebus/semantics/broker"
+	"github.com/sidebus/sidebus/semantics/filter"
 	"github.com/sidebus/sidebus/semantics/partitioned"
 )
 
@@ -33,6 +35,7 @@ type Scaler struct {
 	TLSKeyFile      string `name:"tls-key-file" env:"SIDEBUS_TLS_KEY_FILE" placeholder:"FILE" help:"Key of the certificate, PEM."`
 	TLSClientCAFile string `name:"tls-client-ca-file" env:"SIDEBUS_TLS_CLIENT_CA_FILE" placeholder:"FILE" help:"CA certificates, PEM, that sign the certificates of clients. Clients of --addr must have one; with --policy-file they may, and it says what they may do."`
 
+	TTLSweep      string `name:"ttl-sweep" env:"SIDEBUS_TTL_SWEEP" default:"eager" help:"When expired messages are removed: eager (within seconds) or lazy (when their queue is used), as for the sidecars."`
 	EntityMetrics int    `name:"metrics-entities" env:"SIDEBUS_METRICS_ENTITIES" default:"100" help:"How many queues, topics and subscriptions have gauges, ${span_metrics_entities}; 0: none."`
 	LogLevel      string `name:"log-level" env:"SIDEBUS_LOG_LEVEL" default:"info" help:"debug, info, warn or error."`
 	LogFormat     string `name:"log-format" env:"SIDEBUS_LOG_FORMAT" default:"auto" help:"json, text, or auto: text when stderr is a terminal."`
@@ -56,29 +59,38 @@ func (s *Scaler) Run(ctx context.Context, to terminal.Streams) error {
 		logger.Warn("other machines can reach this address, and need to prove nothing", "flag", "--addr", "addr", s.Addr)
 	}
 	metrics := prometheus.NewRegistry()
-	opened, err := store.OpenExaminer(&s.StoreSettings, observe.Scripts(metrics))
+	letters := observe.NewDeadLetters(metrics, s.EntityMetrics, false, nil)
+	opened, err := store.OpenExaminer(&s.StoreSettings, store.Observer{
+		Script: observe.Scripts(metrics), DeadLettered: letters.Observe, Removed: observe.Removals(metrics, logger),
+		UpkeepFailed: observe.UpkeepFaults(metrics, logger), Orphaned: observe.Orphans(metrics, logger),
+	}, s.TTLSweep == settings.SweepLazy, logger)
 	if err != nil {
 		return err
 	}
 	defer opened.Close()
 	ctx, stop := stopSignals(ctx, logger, proxy.ScalerStopTime, nil, func() {})
 	defer stop()
-	scaler, err := proxy.NewScaler(
-		config, partitioned.New(opened.Store), opened.Store, opened.Store, logger, metrics,
-	)
+	whole := partitioned.New(opened.Store)
+	broker := broker.New(whole, broker.WithRules(filter.Compile))
+	defer broker.Close()
+	scaler, err := proxy.NewScaler(config, whole, broker, opened.Store, opened.Store, logger, metrics)
 	if err != nil {
 		return err
 	}
-	done, announcing := make(chan struct{}), sync.WaitGroup{}
-	announcing.Go(func() { s.announce(scaler, opened.What, logger, done) })
+	ctx, end := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { s.announce(ctx, scaler, opened.What, logger) })
+	// What the sidecars of an application without pods would do: scheduled messages of a topic reach its subscriptions,
+	// and messages their forward, so that there is something to scale by.
+	beside.Go(func() { opened.Sweep(ctx, broker) })
 	err = scaler.Run(ctx)
-	close(done)
-	announcing.Wait()
+	end()
+	beside.Wait()
 	logger.Info("stopped")
 	return err
 }
 
-func (s *Scaler) announce(scaler *proxy.Scaler, store string, logger *slog.Logger, done <-chan struct{}) {
+func (s *Scaler) announce(ctx context.Context, scaler *proxy.Scaler, store string, logger *slog.Logger) {
 	select {
 	case <-scaler.Opened():
 		probes := ""
@@ -89,7 +101,7 @@ func (s *Scaler) announce(scaler *proxy.Scaler, store string, logger *slog.Logge
 			scalerStartLine, "version", version.Text(), "addr", addressText(scaler.Addr()), "probes", probes, "store", store,
 			"namespace", s.Namespace,
 		)
-	case <-done:
+	case <-ctx.Done():
 	}
 }
 
@@ -104,6 +116,9 @@ func (s *Scaler) config() (proxy.ScalerConfig, error) {
 		},
 	}
 	if err := s.StoreSettings.Check(); err != nil {
+		return config, err
+	}
+	if err := settings.CheckTTLSweep(s.TTLSweep); err != nil {
 		return config, err
 	}
 	if err := settings.CheckEntityMetrics(s.EntityMetrics); err != nil {

@@ -149,10 +149,18 @@ func (s *Settings) Check() error {
 	if s.MaxEntities < 0 {
 		return Bad("max-entities", "is %d, must not be negative", s.MaxEntities)
 	}
-	if s.TTLSweep != SweepEager && s.TTLSweep != SweepLazy {
-		return Bad("ttl-sweep", "is %q, must be %s or %s", s.TTLSweep, SweepEager, SweepLazy)
+	if err := CheckTTLSweep(s.TTLSweep); err != nil {
+		return err
 	}
 	return s.StoreSettings.checkTogether()
+}
+
+// CheckTTLSweep checks --ttl-sweep alone.
+func CheckTTLSweep(value string) error {
+	if value != SweepEager && value != SweepLazy {
+		return Bad("ttl-sweep", "is %q, must be %s or %s", value, SweepEager, SweepLazy)
+	}
+	return nil
 }
 
 // Check refuses values that parse but make no sense.

@@ -2,17 +2,16 @@ package store
 
 import (
 	"fmt"
-	"time"
+	"log/slog"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/embedded"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/payloadkeys"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
 	"github.com/sidebus/sidebus/redisstore"
-	"github.com/sidebus/sidebus/semantics/sealed"
 )
 
-// Examiner is the store that --store names, for a process that reads it beside the sidecars.
+// Examiner is the store that --store names, for a process beside the sidecars.
 type Examiner struct {
 	*redisstore.Store
 
@@ -21,10 +20,8 @@ type Examiner struct {
 }
 
 // OpenExaminer connects to the store that --store names. An embedded store must be running: its sidecar has started it.
-// It does no network beyond the socket of that one. observe, which may be nil, is called after each script.
-func OpenExaminer(
-	s *settings.StoreSettings, observe func(script, status string, took time.Duration),
-) (*Examiner, error) {
+// It does no network beyond the socket of that one.
+func OpenExaminer(s *settings.StoreSettings, observe Observer, isLazy bool, logger *slog.Logger) (*Examiner, error) {
 	password, err := s.RedisPassword()
 	if err != nil {
 		return nil, err
@@ -43,15 +40,11 @@ func OpenExaminer(
 			return nil, err
 		}
 	}
-	options := redisOptions(s, address)
-	options.Observe = observe
-	if s.PayloadKeysFile != "" {
-		keys, err := payloadkeys.Read(s.PayloadKeysFile)
-		if err != nil {
-			release()
-			return nil, err
-		}
-		options.PayloadKeys = func() *sealed.Keys { return keys }
+	options := redisOptions(s, address, observe)
+	options.LazyExpiry = isLazy
+	if options.PayloadKeys, err = payloadkeys.Open(s.PayloadKeysFile, logger); err != nil {
+		release()
+		return nil, err
 	}
 	store, err := redisstore.Open(options)
 	if err != nil {

@@ -74,9 +74,7 @@ func Open(ctx context.Context, s *settings.Settings, observe Observer, logger *s
 func openRedis(
 	s *settings.Settings, address, what string, observe Observer, logger *slog.Logger,
 ) (*Opened, error) {
-	options := redisOptions(&s.StoreSettings, address)
-	options.Observe, options.DeadLettered, options.Removed = observe.Script, observe.DeadLettered, observe.Removed
-	options.UpkeepFailed, options.Orphaned = observe.UpkeepFailed, observe.Orphaned
+	options := redisOptions(&s.StoreSettings, address, observe)
 	var err error
 	if options.PayloadKeys, err = payloadkeys.Open(s.PayloadKeysFile, logger); err != nil {
 		return nil, err
@@ -93,7 +91,7 @@ func openRedis(
 	}, nil
 }
 
-func redisOptions(s *settings.StoreSettings, address string) redisstore.Options {
+func redisOptions(s *settings.StoreSettings, address string, observe Observer) redisstore.Options {
 	level, _ := semantics.ParseDurability(s.Durability) // checked before
 	return redisstore.Options{
 		URL: address, Namespace: s.Namespace, AllowEviction: s.RedisAllowEviction,
@@ -101,6 +99,8 @@ func redisOptions(s *settings.StoreSettings, address string) redisstore.Options 
 		PoolSize: s.RedisPoolSize, TLSCAFile: s.RedisTLSCAFile, TLSCertFile: s.RedisTLSCertFile,
 		TLSKeyFile: s.RedisTLSKeyFile, TLSInsecureSkipVerify: s.RedisTLSInsecureSkipVer,
 		Durability: redisstore.Durability{Level: level, Replicas: s.DurabilityReps, Timeout: s.DurabilityWait},
+		Observe:    observe.Script, DeadLettered: observe.DeadLettered, Removed: observe.Removed,
+		UpkeepFailed: observe.UpkeepFailed, Orphaned: observe.Orphaned,
 	}
 }
 

@@ -103,6 +103,9 @@ lifecycle:
       command: [/sidebus, drain]
 volumeMounts:
   - {name: sidebus, mountPath: {{ .Values.sidecar.socketDir }}}
+  {{- with .Values.sidecar.volumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 resources:
   {{- toYaml .Values.sidecar.resources | nindent 2 }}
 securityContext:
