@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// maxPageConnections limits the connections to the admin address and to the probe address, each. Whoever reaches the
-// probe address needs to prove nothing, and must not use the memory of the pod.
+// maxPageConnections limits the connections to the admin address and to the probe address, each. A client of the probe
+// address needs to prove nothing, and must not use the memory of the pod.
 const maxPageConnections = 64
 
 // newest is a listener that keeps at most a number of connections open: one more closes the oldest. So a probe of the

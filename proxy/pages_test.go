@@ -12,8 +12,8 @@ import (
 	"github.com/sidebus/sidebus/semantics/memstore"
 )
 
-// Whoever reaches the probe address needs to prove nothing. Connections that it holds open use no more memory than a
-// few, and the probes of the kubelet are answered.
+// A client of the probe address needs to prove nothing. Connections that it holds open use no more memory than a few, and
+// the probes of the kubelet are answered.
 func TestManyConnectionsToTheProbesKeepNoneFromThem(t *testing.T) {
 	t.Parallel()
 	s := start(t, memstore.New(), func(c *proxy.Config) { c.ProbeAddr = "127.0.0.1:0" })

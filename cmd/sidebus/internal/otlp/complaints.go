@@ -14,7 +14,7 @@ type complaints struct{ logger *slog.Logger }
 // Init implements logr.LogSink.
 func (complaints) Init(logr.RuntimeInfo) {}
 
-// Enabled implements logr.LogSink: what is no error is left out.
+// Enabled implements logr.LogSink: only errors are passed on.
 func (complaints) Enabled(level int) bool { return level == 0 }
 
 // Info implements logr.LogSink.
