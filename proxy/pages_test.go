@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -61,7 +62,8 @@ func TestManyConnectionsToTheProbesKeepNoneFromThem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+			_, err = io.Copy(io.Discard, answer.Body)
+			if err := errors.Join(err, answer.Body.Close()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -69,6 +71,6 @@ func TestManyConnectionsToTheProbesKeepNoneFromThem(t *testing.T) {
 }
 
 func isTimeout(err error) bool {
-	failed, ok := err.(net.Error)
-	return ok && failed.Timeout()
+	var failed net.Error
+	return errors.As(err, &failed) && failed.Timeout()
 }

@@ -125,7 +125,9 @@ func TestCOMP_8_WorkThatComesWhileNoSidecarRuns(t *testing.T) {
 	t.Parallel()
 	s := startScaled(t)
 	for _, put := range [][2]string{
-		{"topics/news", "{}"}, {"topics/news/subscriptions/eu", "{}"}, {"queues/orders", "{}"},
+		{"topics/news", "{}"},
+		{"topics/news/subscriptions/eu", "{}"},
+		{"queues/orders", "{}"},
 		{"queues/inbox", `{"forwardTo":"orders"}`},
 	} {
 		s.sidecar.Must(t, http.MethodPut, "/v1/"+put[0], put[1])

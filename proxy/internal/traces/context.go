@@ -20,7 +20,7 @@ const (
 	traceState   = "tracestate"
 	diagnosticID = "Diagnostic-Id"
 	maxEvent     = 256 << 10 // bytes of a cloud event in which a context is looked for
-	maxState     = 512       // bytes; a longer tracestate is not carried on or kept, as the recommendation of the W3C permits
+	maxState     = 512       // bytes; a longer tracestate is left out, as the recommendation of the W3C permits
 )
 
 var w3c propagation.TraceContext

@@ -185,8 +185,8 @@ func destinationOf(source semantics.Source) []attribute.KeyValue {
 	return attributes
 }
 
-// text returns an attribute with a copy of a text. The texts of a message and of a request refer to all of it, and a span
-// that waits for the collector must not keep that in memory.
+// text returns an attribute with a copy of a text. The texts of a message and of a request refer to all of it, which a
+// span that waits for the collector must not keep in memory.
 func text(key, value string) attribute.KeyValue { return attribute.String(key, strings.Clone(value)) }
 
 // single returns the attributes of the only message of a span.
