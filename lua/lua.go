@@ -20,8 +20,8 @@ type Script struct {
 	Name string
 	// Text is what Redis gets: the flags line, the included functions, then the file, with every line of both kept.
 	Text string
-	// Guarded is the text for a partition of a cluster: it answers OtherHistory, and does nothing, unless the partition was
-	// compared with its record in the present history of the server. One more key, behind all others, is its entity.
+	// Guarded is the text for a partition of a cluster: it answers OtherHistory, and does nothing, unless the partition
+	// was compared with its record in the present history of the server. One more key, behind all others, is its entity.
 	Guarded string
 	// Keys and Args are the declared parameters in order. A last one that repeats stands for any number, at least one
 	// unless its header says otherwise.
@@ -143,7 +143,7 @@ func load(from fs.FS, name string) (*Script, error) {
 		return nil, err
 	}
 	return &Script{
-		Name: name, Text: text, Guarded: first + guard + body, Keys: header.keys, Args: header.args, Statuses: header.statuses,
-		Groups: groups, ReadOnly: header.has("no-writes"),
+		Name: name, Text: text, Guarded: first + guard + body, ReadOnly: header.has("no-writes"),
+		Keys: header.keys, Args: header.args, Statuses: header.statuses, Groups: groups,
 	}, nil
 }

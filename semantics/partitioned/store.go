@@ -76,16 +76,16 @@ type Records interface {
 // change that another one, with the record, remembers. What such a place has done since it last may have forgotten
 // something is its history.
 type Histories interface {
-	// ComparedBy passes what compares a partition or a definition with its record. From then on the Store calls it before
-	// a call does anything in one that was not compared in the present history, and fails the call as it fails.
+	// ComparedBy passes what compares a partition or a definition with its record. From then on the Store calls it
+	// before a call does anything in one that was not compared in the present history, and fails the call as it fails.
 	ComparedBy(compare func(ctx context.Context, path string) error)
 	// Compare does so now, if it was not done in the present history.
 	Compare(ctx context.Context, path string) error
-	// History returns what the present history of a partition or definition is called, and whether it was compared in it.
-	// ENTITY_NOT_FOUND.
+	// History returns what the present history of a partition or definition is called, and whether it was compared in
+	// it. ENTITY_NOT_FOUND.
 	History(ctx context.Context, path string) (name string, isCompared bool, err error)
-	// NoteCompared notes that it was compared with what was read since this was the present history, and reports whether
-	// it still is: else nothing was done. ENTITY_NOT_FOUND.
+	// NoteCompared notes that it was compared with what was read since this was the present history, and reports
+	// whether it still is: else nothing was done. ENTITY_NOT_FOUND.
 	NoteCompared(ctx context.Context, path, history string) (isPresent bool, err error)
 }
 
