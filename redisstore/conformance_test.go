@@ -31,6 +31,10 @@ func TestStore(t *testing.T) {
 		t.Parallel()
 		oneSidecarReadsForAll(t, open)
 	})
+	t.Run("DUR_4_HistoryOfAPartition", func(t *testing.T) {
+		t.Parallel()
+		historyOfAPartition(t, open(t, redisstore.Options{}))
+	})
 	t.Run("LostAnswer", func(t *testing.T) {
 		t.Parallel()
 		lostAnswer(t, open(t, redisstore.Options{}))

@@ -355,7 +355,7 @@ func TestQUOTA_8_StatesOfAQueue(t *testing.T) {
 			if reply := s.script("clear_session_state", allKeys, now, step.token, -1); reply[0] != step.want {
 				t.Errorf("step %d: got %v, want %s", i, reply, step.want)
 			}
-		} else if reply := s.script("set_session_state", append(slices.Clip(allKeys), "entity"), now, step.token, -1, 1, step.state, "", i+1); reply[0] != step.want {
+		} else if reply := s.script("set_session_state", append(slices.Clip(allKeys), "entity"), now, step.token, -1, 1, step.state, "", i+1, len(step.state)); reply[0] != step.want {
 			t.Errorf("step %d: got %v, want %s", i, reply, step.want)
 		}
 		s.audit()

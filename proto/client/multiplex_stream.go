@@ -63,6 +63,9 @@ func (s *callStream) do(ctx context.Context, c *pendingCall, answer proto.Messag
 		if err := proto.Unmarshal(c.status, failure); err != nil {
 			return status.Errorf(codes.Internal, "grpc: failed to unmarshal the status: %v", err)
 		}
+		if ended := ctx.Err(); ended != nil && failure.GetCode() == int32(codes.Canceled) {
+			return status.FromContextError(ended).Err() // both are ready, and only the client knows which end it was
+		}
 		return status.ErrorProto(failure)
 	}
 	if err := proto.Unmarshal(c.response, answer); err != nil {

@@ -1,9 +1,13 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -32,6 +36,26 @@ func TestCallsBehindClosing(t *testing.T) {
 	}
 	if s.enqueue(newPendingCall()) == nil {
 		t.Error("a call after closing was accepted")
+	}
+}
+
+// The sidecar says of each call that its client does not await that it was cancelled. If that comes at the same time as
+// the end of the context, the client says which end it was.
+func TestCallWhoseTimeEndsWithItsAnswer(t *testing.T) {
+	t.Parallel()
+	cancelled, err := proto.Marshal(status.New(codes.Canceled, "the client disconnected").Proto())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	for range 50 { // which of the two is seen first is random
+		s, c := newCallStream(), newPendingCall()
+		c.status = cancelled
+		c.done <- struct{}{}
+		if err := s.do(ctx, c, &sidebusv1.SendResponse{}); status.Code(err) != codes.DeadlineExceeded {
+			t.Fatalf("got %v", err)
+		}
 	}
 }
 
