@@ -21,7 +21,7 @@ type Script struct {
 	// Text is what Redis gets: the flags line, the included functions, then the file, with every line of both kept.
 	Text string
 	// Guarded is the text for a partition of a cluster: it answers OtherHistory, and does nothing, unless the partition
-	// was compared with its record in the present history of the server. One more key, behind all others, is its entity.
+	// was compared with its record in the present history of the server. One more key is its entity, behind all others.
 	Guarded string
 	// Keys and Args are the declared parameters in order. A last one that repeats stands for any number, at least one
 	// unless its header says otherwise.
