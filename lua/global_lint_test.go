@@ -20,7 +20,7 @@ func TestEveryNameIsDefined(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, s := range scripts {
-		for _, text := range []string{s.Text, s.Guarded} {
+		for _, text := range []string{s.Text, s.Guarded().Text} {
 			chunk, err := parse.Parse(strings.NewReader(strings.SplitN(text, "\n", 2)[1]), name)
 			if err != nil {
 				t.Fatal(err)

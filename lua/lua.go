@@ -7,6 +7,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -20,9 +21,6 @@ type Script struct {
 	Name string
 	// Text is what Redis gets: the flags line, the included functions, then the file, with every line of both kept.
 	Text string
-	// Guarded is the text for a partition of a cluster: it answers OtherHistory, and does nothing, unless the partition
-	// was compared with its record in the present history of the server. One more key is its entity, behind all others.
-	Guarded string
 	// Keys and Args are the declared parameters in order. A last one that repeats stands for any number, at least one
 	// unless its header says otherwise.
 	Keys, Args []Parameter
@@ -89,6 +87,9 @@ func loadAll() (map[string]*Script, error) {
 		}
 		scripts[name] = script
 	}
+	if _, err := readGuard(); err != nil {
+		return nil, fmt.Errorf("lua: guard: %w", err)
+	}
 	scripts["transact_settling"] = scripts["transact"].drains("transact_settling")
 	return scripts, nil
 }
@@ -97,13 +98,24 @@ func loadAll() (map[string]*Script, error) {
 // runs it.
 func (s *Script) drains(name string) *Script {
 	same := *s
-	flagged := func(text string) string { return "#!lua flags=allow-oom\n" + strings.TrimPrefix(text, "#!lua\n") }
-	same.Name, same.Text, same.Guarded = name, flagged(s.Text), flagged(s.Guarded)
+	same.Name, same.Text = name, "#!lua flags=allow-oom\n"+strings.TrimPrefix(s.Text, "#!lua\n")
 	return &same
 }
 
 // OtherHistory is what a guarded script answers if a partition is to be compared with its record.
 const OtherHistory = "OTHER_HISTORY"
+
+// Guarded returns the script for a partition of a cluster: it answers OtherHistory, and does nothing, unless the
+// partition was compared with its record in the present history of the server. One more key is its entity, behind all
+// others.
+func (s *Script) Guarded() *Script {
+	same := *s
+	guard, _ := readGuard() // Scripts has read it
+	flags, body, _ := strings.Cut(s.Text, "\n")
+	same.Text = flags + "\n" + guard + body
+	same.Statuses = append(slices.Clone(s.Statuses), OtherHistory)
+	return &same
+}
 
 var readGuard = sync.OnceValues(func() (string, error) {
 	source, err := fs.ReadFile(files, "guard/guard.lua")
@@ -134,16 +146,12 @@ func load(from fs.FS, name string) (*Script, error) {
 		first = "#!lua flags=" + strings.Join(header.flags, ",") + "\n"
 	}
 	text := first + body
-	guard, err := readGuard()
-	if err != nil {
-		return nil, err
-	}
 	groups := groupsOf(text) // whose names are parts of the text: those of body would keep it in memory too
 	if err := header.nameKeys(groups); err != nil {
 		return nil, err
 	}
 	return &Script{
-		Name: name, Text: text, Guarded: first + guard + body, ReadOnly: header.has("no-writes"),
-		Keys: header.keys, Args: header.args, Statuses: header.statuses, Groups: groups,
+		Name: name, Text: text, Keys: header.keys, Args: header.args, Statuses: header.statuses,
+		Groups: groups, ReadOnly: header.has("no-writes"),
 	}, nil
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net"
+	"slices"
 	"sync"
 )
 
@@ -43,7 +44,8 @@ func (l *newest) add(c *pageConn) (oldest *pageConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.open) == l.most {
-		oldest, l.open = l.open[0], l.open[1:]
+		oldest = l.open[0]
+		l.open = slices.Delete(l.open, 0, 1)
 	}
 	l.open = append(l.open, c)
 	return oldest
@@ -58,10 +60,7 @@ func (c *pageConn) Close() error {
 func (l *newest) remove(c *pageConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, other := range l.open {
-		if other == c {
-			l.open = append(l.open[:i:i], l.open[i+1:]...)
-			return
-		}
+	if at := slices.Index(l.open, c); at >= 0 {
+		l.open = slices.Delete(l.open, at, at+1)
 	}
 }

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -17,17 +16,7 @@ import (
 // script is an operation with the hash Redis knows it by.
 type script struct {
 	*lua.Script
-	call    *redis.Script
-	guarded *script // the same in a partition of a cluster
-}
-
-func newScript(s *lua.Script) script {
-	guarded := *s
-	guarded.Text, guarded.Statuses = s.Guarded, append(slices.Clone(s.Statuses), lua.OtherHistory)
-	return script{
-		Script: s, call: redis.NewScript(s.Text),
-		guarded: &script{Script: &guarded, call: redis.NewScript(guarded.Text)},
-	}
+	call *redis.Script
 }
 
 var prepared = sync.OnceValues(func() (map[string]script, error) {
@@ -37,9 +26,20 @@ var prepared = sync.OnceValues(func() (map[string]script, error) {
 	}
 	ready := make(map[string]script, len(all))
 	for name, s := range all {
-		ready[name] = newScript(s)
+		ready[name] = script{Script: s, call: redis.NewScript(s.Text)}
 	}
 	return ready, nil
+})
+
+// guardedScripts are the same for partitions of a cluster. Only a store on a cluster makes them.
+var guardedScripts = sync.OnceValue(func() map[string]script {
+	all, _ := prepared() // Open has returned its error
+	ready := make(map[string]script, len(all))
+	for name, s := range all {
+		guarded := s.Guarded()
+		ready[name] = script{Script: guarded, call: redis.NewScript(guarded.Text)}
+	}
+	return ready
 })
 
 // run calls one script and returns its reply, with the status word read and checked. Only run calls scripts. A status
@@ -63,7 +63,7 @@ func (s *Store) run(ctx context.Context, name string, from keyNames, args ...any
 		how, _ = ctx.Value(fenced{}).(int)
 	}
 	if partition != "" {
-		op, keys = *op.guarded, append(keys, s.keys(partition).key("entity"))
+		op, keys = s.guardedScripts[name], append(keys, s.keys(partition).key("entity"))
 	}
 	for compared := 0; ; {
 		asked := ""
@@ -214,9 +214,9 @@ func (s *Store) load(ctx context.Context, server *redis.Client) error {
 	_, err := server.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, op := range s.scripts {
 			p.ScriptLoad(ctx, op.Text) // not op.call.Load, which loses the hash in a pipeline
-			if s.isCluster {
-				p.ScriptLoad(ctx, op.guarded.Text)
-			}
+		}
+		for _, op := range s.guardedScripts {
+			p.ScriptLoad(ctx, op.Text)
 		}
 		return nil
 	})

@@ -160,7 +160,7 @@ func TestCRYPT_4_SessionsWithoutTheKey(t *testing.T) {
 	wantMissing(t, "accept", err)
 	_, err = without.Broker.AcceptSession(ctx, "orders", broker.AcceptOptions{})
 	wantMissing(t, "accept next", err)
-	owner, err = with.Broker.AcceptSession(ctx, "orders", broker.AcceptOptions{}) // nobody holds it
+	owner, err = with.Broker.AcceptSession(ctx, "orders", broker.AcceptOptions{}) // it has no holder
 	if err != nil || owner.Session == nil || string(owner.Session.State.Data) != "state" {
 		t.Fatalf("with the key: %+v, %v", owner, err)
 	}

@@ -82,7 +82,10 @@ type Store struct {
 	isCluster bool
 	compare   atomic.Pointer[func(ctx context.Context, path string) error] // a partition with its record
 
-	scripts  map[string]script
+	scripts map[string]script
+	// guardedScripts are for partitions of a cluster; nil elsewhere.
+	guardedScripts map[string]script
+
 	sidecar  string // the name of this process on waiting lists
 	wakeups  *wakeups
 	sends    joiner[sendCalls]
@@ -162,7 +165,9 @@ func Open(options Options) (*Store, error) {
 	if s.servers, err = connect(options, s.noteConnection, conns); err != nil {
 		return nil, err
 	}
-	_, s.isCluster = s.servers.(*cluster)
+	if _, s.isCluster = s.servers.(*cluster); s.isCluster {
+		s.guardedScripts = guardedScripts()
+	}
 	end := make(chan struct{})
 	s.endIdling = sync.OnceFunc(func() { close(end) })
 	s.idling.Go(func() { conns.run(end) })

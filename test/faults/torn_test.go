@@ -74,7 +74,7 @@ func lastPart(t *testing.T, written []file) (last file) {
 		}
 	}
 	if latest < 0 {
-		t.Fatal("there is no append-only file")
+		t.Fatal("the server has not written an append-only file")
 	}
 	return last
 }

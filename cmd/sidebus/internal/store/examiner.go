@@ -6,7 +6,6 @@ import (
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/embedded"
-	"github.com/sidebus/sidebus/cmd/sidebus/internal/payloadkeys"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
 	"github.com/sidebus/sidebus/redisstore"
 )
@@ -40,9 +39,8 @@ func OpenExaminer(s *settings.StoreSettings, observe Observer, isLazy bool, logg
 			return nil, err
 		}
 	}
-	options := redisOptions(s, address, observe)
-	options.LazyExpiry = isLazy
-	if options.PayloadKeys, err = payloadkeys.Open(s.PayloadKeysFile, logger); err != nil {
+	options, err := redisOptions(s, address, observe, isLazy, logger)
+	if err != nil {
 		release()
 		return nil, err
 	}

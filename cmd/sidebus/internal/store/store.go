@@ -74,12 +74,11 @@ func Open(ctx context.Context, s *settings.Settings, observe Observer, logger *s
 func openRedis(
 	s *settings.Settings, address, what string, observe Observer, logger *slog.Logger,
 ) (*Opened, error) {
-	options := redisOptions(&s.StoreSettings, address, observe)
-	var err error
-	if options.PayloadKeys, err = payloadkeys.Open(s.PayloadKeysFile, logger); err != nil {
+	options, err := redisOptions(&s.StoreSettings, address, observe, s.TTLSweep == settings.SweepLazy, logger)
+	if err != nil {
 		return nil, err
 	}
-	options.LazyExpiry, options.MaxEntities = s.TTLSweep == settings.SweepLazy, s.MaxEntities
+	options.MaxEntities = s.MaxEntities
 	store, err := redisstore.Open(options)
 	if err != nil {
 		return nil, fmt.Errorf("--store: %w", err)
@@ -91,8 +90,11 @@ func openRedis(
 	}, nil
 }
 
-func redisOptions(s *settings.StoreSettings, address string, observe Observer) redisstore.Options {
+func redisOptions(
+	s *settings.StoreSettings, address string, observe Observer, isLazy bool, logger *slog.Logger,
+) (redisstore.Options, error) {
 	level, _ := semantics.ParseDurability(s.Durability) // checked before
+	keys, err := payloadkeys.Open(s.PayloadKeysFile, logger)
 	return redisstore.Options{
 		URL: address, Namespace: s.Namespace, AllowEviction: s.RedisAllowEviction,
 		DialTimeout: s.RedisDialTimeout, ReadTimeout: s.RedisReadTimeout, WriteTimeout: s.RedisWriteTimeout,
@@ -101,7 +103,8 @@ func redisOptions(s *settings.StoreSettings, address string, observe Observer) r
 		Durability: redisstore.Durability{Level: level, Replicas: s.DurabilityReps, Timeout: s.DurabilityWait},
 		Observe:    observe.Script, DeadLettered: observe.DeadLettered, Removed: observe.Removed,
 		UpkeepFailed: observe.UpkeepFailed, Orphaned: observe.Orphaned,
-	}
+		LazyExpiry: isLazy, PayloadKeys: keys,
+	}, err
 }
 
 func openEmbedded(ctx context.Context, s *settings.Settings, observe Observer, logger *slog.Logger) (*Opened, error) {
