@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,18 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
 )
-
-func writeFile(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "sidebus.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 func runLine(t *testing.T, args []string, to terminal.Streams) int {
 	t.Helper()
@@ -35,8 +26,8 @@ func runLine(t *testing.T, args []string, to terminal.Streams) int {
 
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
-	bad := writeFile(t, "no-such-key: 1\n")
-	outside := writeFile(t, "store: memory\ndrain-timeout: 2h\n")
+	bad := filetest.Write(t, "no-such-key: 1\n")
+	outside := filetest.Write(t, "store: memory\ndrain-timeout: 2h\n")
 	tests := map[string]struct {
 		args []string
 		want int
@@ -128,8 +119,8 @@ func TestAUTH_3_ErrorsOfTheCommandLineShowNoSecret(t *testing.T) {
 			{"serve", "--redis-pool-size=" + store},
 			{"serve", "--http-addr=" + store, "--redis-pool-size=0"},
 			{"serve", "--namespace=" + store, "--redis-pool-size=0"},
-			{"serve", "--config=" + writeFile(t, "store: {\n"+store)},
-			{"serve", "--config=" + writeFile(t, "redis-pool-size: '"+store+"'\n")},
+			{"serve", "--config=" + filetest.Write(t, "store: {\n"+store)},
+			{"serve", "--config=" + filetest.Write(t, "redis-pool-size: '"+store+"'\n")},
 		} {
 			var stdout, stderr bytes.Buffer
 			code := runLine(t, args, terminal.Streams{Stdout: &stdout, Stderr: &stderr})
@@ -248,7 +239,7 @@ func TestUsageErrors(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", args, got, want)
 		}
 	}
-	file := writeFile(t, "drain-timeout: soon\n")
+	file := filetest.Write(t, "drain-timeout: soon\n")
 	got := printed(t, cli.Failure, "serve", "--config", file)
 	if want := "sidebus: " + file + ":1: --drain-timeout is \"soon\", must be a duration"; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
@@ -33,7 +34,7 @@ entities:
 func TestENT_6_EntitiesOfTheConfigFile(t *testing.T) {
 	t.Parallel()
 	store := []string{"--store", redistest.URL(t), "--namespace", redistest.Namespace()}
-	file := writeFile(t, declaredFile)
+	file := filetest.Write(t, declaredFile)
 	start := func(file string) *sidecartest.Sidecar {
 		return sidecartest.Launch(t, append([]string{"--config", file}, store...)...)
 	}
@@ -59,7 +60,7 @@ func TestENT_6_EntitiesOfTheConfigFile(t *testing.T) {
 			t.Errorf("got %s", shown.Text)
 		}
 	}
-	third := start(writeFile(t, strings.NewReplacer("30s", "45s", "> 1000", "> 2000", "{name: all}", "{name: all, rules: []}").Replace(declaredFile)))
+	third := start(filetest.Write(t, strings.NewReplacer("30s", "45s", "> 1000", "> 2000", "{name: all}", "{name: all, rules: []}").Replace(declaredFile)))
 	if code, out := sidecartest.Run(t, "wait", "--admin-addr", third.Admin); code != cli.Clean {
 		t.Fatalf("got %d %s", code, out)
 	}
@@ -95,7 +96,7 @@ func TestBadEntitiesOfTheConfigFile(t *testing.T) {
 		"no sessions": {"features.sessions: false\nentities:\n  queues:\n  - {name: a, requiresSession: true}\n", ":4:5: entities.queues[0]: SESSION_NOT_SUPPORTED"},
 		"other kind":  {"entities:\n  topics:\n  - name: orders\n", ":3:5: entities.topics[0]: ENTITY_ALREADY_EXISTS"},
 	} {
-		s := sidecartest.Launch(t, append([]string{"--config", writeFile(t, c.text)}, store...)...)
+		s := sidecartest.Launch(t, append([]string{"--config", filetest.Write(t, c.text)}, store...)...)
 		if code := s.Exit(t); code != cli.Failure || !strings.Contains(s.Log(), strings.ReplaceAll(c.want, `\"`, `"`)) {
 			t.Errorf("%s: got exit code %d and %s", name, code, s.Log())
 		}
@@ -110,9 +111,9 @@ func TestQUOTA_10_ApplyWaitsForItsRate(t *testing.T) {
 	for i := range 30 {
 		fmt.Fprintf(&text, "  - {name: q%d}\n", i)
 	}
-	file := writeFile(t, text.String())
+	file := filetest.Write(t, text.String())
 	s := sidecartest.Start(t, "--config", file)
-	elsewhere := writeFile(t, strings.ReplaceAll(text.String(), "name: q", "name: r"))
+	elsewhere := filetest.Write(t, strings.ReplaceAll(text.String(), "name: q", "name: r"))
 	code, out := sidecartest.Run(t, "entity", "apply", "-f", elsewhere, "--grpc-addr", s.GRPC)
 	if code != cli.Clean || !strings.Contains(out, "30 other entities are not in the file\ncreated 30 entities") {
 		t.Errorf("got %d %s", code, out)

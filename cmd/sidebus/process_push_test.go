@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
@@ -111,7 +112,7 @@ func TestHandlersOfServe(t *testing.T) {
 			if network == "unix" {
 				url = "unix://" + app.address + ":/on-order"
 			}
-			config := writeFile(t, fmt.Sprintf("store: %s\nnamespace: %s\ndrain-timeout: 10s\nhandlers:\n  - {source: queues/orders, url: %q, maxConcurrent: 2}\n",
+			config := filetest.Write(t, fmt.Sprintf("store: %s\nnamespace: %s\ndrain-timeout: 10s\nhandlers:\n  - {source: queues/orders, url: %q, maxConcurrent: 2}\n",
 				redistest.URL(t), redistest.Namespace(), url))
 			s := sidecartest.Start(t, "--config", config)
 			awaitSeen(t, "a word about the missing queue", func() bool { return strings.Contains(s.Log(), "cannot be received from") })
@@ -164,7 +165,7 @@ func TestDrainCutsOffAPush(t *testing.T) {
 	}
 	app.start(t)
 	store, namespace := redistest.URL(t), redistest.Namespace()
-	config := writeFile(t, "handlers: [{source: queues/orders, url: \"http://"+app.address+"\"}]\n")
+	config := filetest.Write(t, "handlers: [{source: queues/orders, url: \"http://"+app.address+"\"}]\n")
 	first := sidecartest.Start(t, "--store", store, "--namespace", namespace, "--config", config, "--drain-timeout", "100ms")
 	second := sidecartest.Start(t, "--store", store, "--namespace", namespace)
 	second.Queue(t, "orders", `{"lockDuration":"5m"}`)
@@ -183,9 +184,9 @@ func TestDrainCutsOffAPush(t *testing.T) {
 // The REST API of Service Bus, with shared access, from the flag to the answer.
 func TestAUTH_5_SharedAccessOfServe(t *testing.T) {
 	t.Parallel()
-	keys := writeFile(t, "sender: {primaryKey: s3cret, claims: [Send]}\nowner: {primaryKey: m=n, claims: [Send, Listen, Manage]}\n")
+	keys := filetest.Write(t, "sender: {primaryKey: s3cret, claims: [Send]}\nowner: {primaryKey: m=n, claims: [Send, Listen, Manage]}\n")
 	s := sidecartest.Start(t, "--store", "memory", "--sas-keys-file", keys)
-	owner, sender := writeFile(t, "owner=m=n\n"), writeFile(t, "sender=s3cret")
+	owner, sender := filetest.Write(t, "owner=m=n\n"), filetest.Write(t, "sender=s3cret")
 	for _, c := range []struct {
 		key  []string
 		want string

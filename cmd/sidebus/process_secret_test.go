@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
@@ -35,14 +36,14 @@ func TestAUTH_3_NoSecretIsShown(t *testing.T) {
 	if err := client.ConfigSet(t.Context(), "requirepass", redisSecret).Err(); err != nil {
 		t.Fatal(err)
 	}
-	keys := writeFile(t, "rule: {primaryKey: "+sasSecret+", secondaryKey: "+sasSecret+"2, claims: [Send]}\n")
+	keys := filetest.Write(t, "rule: {primaryKey: "+sasSecret+", secondaryKey: "+sasSecret+"2, claims: [Send]}\n")
 	common := []string{"--log-level", "debug", "--pprof", "--sas-keys-file", keys}
 	for name, store := range map[string][]string{
 		"in the address":      {"--store", "unix://:" + inAddress + "@" + socket},
-		"in a file":           {"--store", server.URL, "--redis-password-file", writeFile(t, redisSecret+"\n")},
-		"wrong, in a file":    {"--store", server.URL, "--redis-password-file", writeFile(t, wrongSecret)},
+		"in a file":           {"--store", server.URL, "--redis-password-file", filetest.Write(t, redisSecret+"\n")},
+		"wrong, in a file":    {"--store", server.URL, "--redis-password-file", filetest.Write(t, wrongSecret)},
 		"in the private one":  {"--store", "embedded"},
-		"in the config alone": {"--config", writeFile(t, "store: unix://:"+inAddress+"@"+socket+"\n")},
+		"in the config alone": {"--config", filetest.Write(t, "store: unix://:"+inAddress+"@"+socket+"\n")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/test/sidecartest"
@@ -33,7 +34,7 @@ func TestSETTLE_10_AStopKeepsItsBudget(t *testing.T) {
 		second.Queue(t, queue, `{"lockDuration":"5m"}`)
 	}
 	app, working := stalledApp(t)
-	config := writeFile(t, "handlers: [{source: queues/pushed, url: \"http://"+app+"\"}]\n")
+	config := filetest.Write(t, "handlers: [{source: queues/pushed, url: \"http://"+app+"\"}]\n")
 	first := sidecartest.Start(t, "--store", store, "--namespace", namespace, "--config", config, "--drain-timeout", "6s")
 	second.Send(t, "pushed", "pushed")
 	within(t, working)

@@ -11,26 +11,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/sealed"
 )
 
 const (
-	lookPause = 2 * time.Second // of reread
-
 	zeros = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" // 32 bytes
 	ones  = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
 	short = "c2VjcmV0LXRoYXQtaXMtMzEtYnl0ZXMtbG9uZy4uLg==" // 31 bytes
 )
-
-func writeFile(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "keys.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // sealedWith returns a text that is sealed with a key of one byte again and again.
 func sealedWith(t *testing.T, name string, fill byte) []byte {
@@ -56,7 +46,7 @@ func opens(t *testing.T, keys *sealed.Keys, name string, fill byte) bool {
 // A key that the file declares lost is not missing: what needs it does not wait for it.
 func TestCRYPT_4_LostKeysFromAFile(t *testing.T) {
 	t.Parallel()
-	keys, err := Read(writeFile(t, "sealWith: a\nkeys: {a: "+zeros+"}\nlost: [b, \"2026\"]\n"))
+	keys, err := Read(filetest.Write(t, "sealWith: a\nkeys: {a: "+zeros+"}\nlost: [b, \"2026\"]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +67,7 @@ func TestCRYPT_3_KeysFromAFile(t *testing.T) {
 		"keys: {2026-05: " + zeros + ", 2026-11: " + ones + "}\nsealWith: 2026-11\n":        true,
 		"sealWith: none\nkeys: {2026-05: " + zeros + ", 2026-11: " + ones + "}\n":           false,
 	} {
-		keys, err := Read(writeFile(t, text))
+		keys, err := Read(filetest.Write(t, text))
 		if err != nil || !opens(t, keys, "2026-05", 0) || !opens(t, keys, "2026-11", 1) || opens(t, keys, "2026-11", 2) || keys.Seals() != seals {
 			t.Errorf("%q: %+v, %v", text, keys, err)
 			continue
@@ -112,7 +102,7 @@ func TestCRYPT_7_BadFilesAreErrorsThatNameTheirPlace(t *testing.T) {
 		"sealWith: none\nlost: [[a]]\n":          ":2: lost[0] must have one plain value",
 		"sealWith: a\nkeys: {a: " + zeros + "}\nlost: [a, b: c]\n": ":3: lost[1] must have one plain value",
 	} {
-		_, err := Read(writeFile(t, text))
+		_, err := Read(filetest.Write(t, text))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), zeros) {
 			t.Errorf("%q: got %v, want %q and no key", text, err, want)
 		}
@@ -129,7 +119,7 @@ func TestCRYPT_7_AFileThatOthersCanReadIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	for mode, warns := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true} {
 		var log bytes.Buffer
-		path := writeFile(t, "sealWith: a\nkeys: {a: "+zeros+"}\n")
+		path := filetest.Write(t, "sealWith: a\nkeys: {a: "+zeros+"}\n")
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
@@ -147,21 +137,12 @@ func TestCRYPT_3_TheFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		path := writeFile(t, "sealWith: a\nkeys: {a: "+zeros+"}\n")
+		path := filetest.Write(t, "sealWith: a\nkeys: {a: "+zeros+"}\n")
 		current, err := Open(path, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		replace := func(text string, at time.Time) {
-			t.Helper()
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chtimes(path, at, at); err != nil {
-				t.Fatal(err)
-			}
-			<-time.After(lookPause)
-		}
+		replace := func(text string, at time.Time) { t.Helper(); filetest.Replace(t, path, text, at) }
 		replace("sealWith: b\nkeys: {a: "+zeros+", b: "+ones+"}\n", time.Unix(1, 0))
 		if keys := current(); !opens(t, keys, "a", 0) || !opens(t, keys, "b", 1) {
 			t.Errorf("after a change: %+v", keys)

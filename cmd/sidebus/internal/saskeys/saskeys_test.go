@@ -12,10 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/proxy/access"
 )
-
-const lookPause = 2 * time.Second // of reread
 
 const someKeys = `
 RootManageSharedAccessKey:
@@ -30,7 +29,7 @@ news-reader:
 
 func TestAUTH_5_KeysFromAFile(t *testing.T) {
 	t.Parallel()
-	got, err := read(writeFile(t, someKeys))
+	got, err := read(filetest.Write(t, someKeys))
 	want := access.Keys{
 		"RootManageSharedAccessKey": {Primary: "c2VjcmV0", Secondary: "b3RoZXI=", Claims: access.Send | access.Listen | access.Manage},
 		"news-reader":               {Primary: "12345", Claims: access.Listen, Entity: "a/news"},
@@ -58,7 +57,7 @@ func TestAUTH_5_BadKeysAreErrorsThatNameTheirPlace(t *testing.T) {
 		"a: {}\na: {}\n": `:2: key "a" stands already at`,
 		"a: {\n":         ": line 1",
 	} {
-		if _, err := read(writeFile(t, text)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
+		if _, err := read(filetest.Write(t, text)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
 	}
@@ -70,35 +69,17 @@ func TestAUTH_5_BadKeysAreErrorsThatNameTheirPlace(t *testing.T) {
 	}
 }
 
-func writeFile(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "keys.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // A key that is replaced in the file voids its tokens soon; a file that is broken meanwhile changes nothing.
 func TestAUTH_5_TheFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		path := writeFile(t, someKeys)
+		path := filetest.Write(t, someKeys)
 		current, err := Open(path, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		replace := func(text string, at time.Time) {
-			t.Helper()
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chtimes(path, at, at); err != nil {
-				t.Fatal(err)
-			}
-			<-time.After(lookPause)
-		}
+		replace := func(text string, at time.Time) { t.Helper(); filetest.Replace(t, path, text, at) }
 		if len(current()) != 2 {
 			t.Errorf("got %v", current())
 		}
@@ -115,12 +96,12 @@ func TestAUTH_5_TheFileIsReadAgain(t *testing.T) {
 			if got := current(); got["new"].Primary != "y" {
 				t.Errorf("with a broken file: got %v", got)
 			}
-			<-time.After(lookPause)
+			<-time.After(filetest.LookPause)
 		}
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(lookPause)
+		<-time.After(filetest.LookPause)
 		if got := current(); got["new"].Primary != "y" {
 			t.Errorf("without a file: got %v", got)
 		}

@@ -1,13 +1,13 @@
 package settings
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 )
 
 // grammar is that of serve alone.
@@ -28,17 +28,8 @@ func parseServe(t *testing.T, args ...string) (Settings, error) {
 	return g.Serve.Settings, err
 }
 
-func writeFile(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "sidebus.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 func TestFlagBeatsEnvironmentBeatsFile(t *testing.T) {
-	file := writeFile(t, "namespace: from-file\nhttp-addr: file:1\ndrain-timeout: 7s\nredis-allow-eviction: true\nredis-pool-size: 3\n")
+	file := filetest.Write(t, "namespace: from-file\nhttp-addr: file:1\ndrain-timeout: 7s\nredis-allow-eviction: true\nredis-pool-size: 3\n")
 	t.Setenv("SIDEBUS_CONFIG", file)
 	t.Setenv("SIDEBUS_NAMESPACE", "from-env")
 	t.Setenv("SIDEBUS_HTTP_ADDR", "env:1")
@@ -54,7 +45,7 @@ func TestFlagBeatsEnvironmentBeatsFile(t *testing.T) {
 	if s.GRPCAddr != "127.0.0.1:7421" || s.RedisPoolSize != 3 {
 		t.Errorf("got gRPC address %q and pool size %d; want the default and the file's 3", s.GRPCAddr, s.RedisPoolSize)
 	}
-	other := writeFile(t, "drain-timeout: 9s\n")
+	other := filetest.Write(t, "drain-timeout: 9s\n")
 	if s, err = parseServe(t, "--config", other); err != nil || s.DrainTimeout != 9*time.Second {
 		t.Errorf("--config beside SIDEBUS_CONFIG: got %s, %v; want the flag's file", s.DrainTimeout, err)
 	}
@@ -99,7 +90,7 @@ func TestFileErrorsNameTheirPlace(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := writeFile(t, test.text)
+			path := filetest.Write(t, test.text)
 			_, err := parseServe(t, "--config", path)
 			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path) {
 				t.Errorf("got %v, want %q and the path", err, test.want)
@@ -107,7 +98,7 @@ func TestFileErrorsNameTheirPlace(t *testing.T) {
 		})
 	}
 	for _, text := range []string{"", "# nothing\n", "---\n"} {
-		if _, err := parseServe(t, "--config", writeFile(t, text)); err != nil {
+		if _, err := parseServe(t, "--config", filetest.Write(t, text)); err != nil {
 			t.Errorf("a file with %q: %v", text, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
 )
 
@@ -28,7 +29,7 @@ topics:
 func TestENT_6_ApplyShowsAPlanAndLeavesWhatExists(t *testing.T) {
 	t.Parallel()
 	s := serveMemory(t)
-	file := writeFile(t, applied1)
+	file := filetest.Write(t, applied1)
 	apply := func(args ...string) outcome {
 		return s.verb(t, nil, append([]string{"entity", "apply", "-f", file}, args...)...)
 	}
@@ -54,7 +55,7 @@ func TestENT_6_ApplyShowsAPlanAndLeavesWhatExists(t *testing.T) {
 	}
 	s.ok(t, "entity", "create", "other")
 	s.ok(t, "entity", "create", "topics/news/subscriptions/other")
-	file = writeFile(t, strings.NewReplacer("maxDeliveryCount: 10", "maxDeliveryCount: 3, userMetadata: \"a\\tb\"", "lockDuration: 30s, forw", "lockDuration: 45s, requiresSession: true, forw",
+	file = filetest.Write(t, strings.NewReplacer("maxDeliveryCount: 10", "maxDeliveryCount: 3, userMetadata: \"a\\tb\"", "lockDuration: 30s, forw", "lockDuration: 45s, requiresSession: true, forw",
 		"limit: 1000", "limit: 2000", "{name: all}", "{name: all, rules: [{name: some, filter: {none: {}}}]}").Replace(applied1)+"- {name: late}\n")
 	differs := `~ queue orders: maxDeliveryCount 10 -> 3
 ~ queue orders: userMetadata "" -> a\tb
@@ -83,7 +84,7 @@ func TestENT_6_ApplyShowsAPlanAndLeavesWhatExists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file = writeFile(t, strings.Replace(string(text), "requiresSession: true, ", "", 1))
+	file = filetest.Write(t, strings.Replace(string(text), "requiresSession: true, ", "", 1))
 	apply("--update", "--dry-run").wants(t, cli.Failure, "~ queue orders: maxDeliveryCount 10 -> 3", "dry run")
 	apply("--update").wants(t, cli.Clean, "~ queue orders: maxDeliveryCount 10 -> 3", "= 3 unchanged", "updated 4 entities")
 	if got := apply("--update"); got.stdout != "= 7 unchanged\n2 other entities are not in the file\n" || got.code != cli.Clean {
@@ -117,7 +118,7 @@ func TestApplyAsJSON(t *testing.T) {
 			t.Errorf("%s %q: got %d %s%s", c.text, c.args, got.code, got.stdout, got.stderr)
 		}
 	}
-	s.ok(t, "entity", "apply", "-f", writeFile(t, "topics: [{name: t, subscriptions: [{name: s}]}]"))
+	s.ok(t, "entity", "apply", "-f", filetest.Write(t, "topics: [{name: t, subscriptions: [{name: s}]}]"))
 	rules := apply("topics: [{name: t, subscriptions: [{name: s, rules: [{name: r, filter: {all: {}}}]}]}]")
 	if want := `"differences":[{"resource":"topics/t/subscriptions/s","option":"rules[$Default]","present":"every message","asked":""},` +
 		`{"resource":"topics/t/subscriptions/s","option":"rules[r]","present":"","asked":"every message"}]`; !strings.Contains(rules.stdout, want) {
@@ -143,7 +144,7 @@ func TestApplyRefusesBadFiles(t *testing.T) {
 			t.Errorf("%s: got %s", name, got.stdout)
 		}
 	}
-	good := writeFile(t, "queues: [{name: a}]")
+	good := filetest.Write(t, "queues: [{name: a}]")
 	nobody.verb(t, nil, "entity", "apply", "-f", good).wants(t, cli.Failure, "no sidecar answers at 127.0.0.1:1")
 	nobody.verb(t, nil, "entity", "apply", "-f", good+"x").wants(t, cli.Failure, "--file: open ")
 	nobody.verb(t, nil, "entity", "apply").wants(t, cli.Usage, "--file")

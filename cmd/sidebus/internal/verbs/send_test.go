@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics"
@@ -30,7 +31,7 @@ func TestSendForms(t *testing.T) {
 	s.verb(t, piping("from stdin\n"), "send", "orders").wants(t, cli.Clean, "sent")
 	s.verb(t, piping("from -"), "send", "orders", "-").wants(t, cli.Clean, "sent")
 	s.verb(t, typing("typed"), "send", "orders").wants(t, cli.Clean, "Ctrl-D")
-	s.ok(t, "send", "orders", "--file", writeFile(t, "from a file"))
+	s.ok(t, "send", "orders", "--file", filetest.Write(t, "from a file"))
 	s.wantTexts(t, []string{"one", "two words", "three", "from stdin\n", "from -", "typed", "from a file"}, "orders")
 
 	s.ok(t, "send", "orders", "--json", `{"a":  1}`)
@@ -107,7 +108,7 @@ func TestSendLines(t *testing.T) {
 	got.wants(t, cli.Clean, "sent 1000 messages to queues/orders, up to line 1010, sequence numbers 1 to 1000,", "sidebus: sent 1000 messages, ", "/s in ")
 	s.wantTexts(t, want, "orders")
 
-	file := writeFile(t, "{\"a\":1}\n2\n\"three\"")
+	file := filetest.Write(t, "{\"a\":1}\n2\n\"three\"")
 	if rows := decoded(t, s.ok(t, "send", "orders", "--lines", "--json", "--file", file, "-o", "json")); len(rows) != 3 || rows[2]["sequenceNumber"] != "1003" {
 		t.Errorf("got %v, want a row for each line", rows)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 )
 
 const eu = "topics/news/subscriptions/eu"
@@ -201,7 +202,7 @@ func TestRuleTest(t *testing.T) {
 	own("--sql", "1 / n = 1", "-p", "n=0").wants(t, cli.Clean, "rule test: fails", "cannot evaluate")
 	own("--sql", "color = @c", "--parameter", "c=red", "-m", `{"properties":{"color":"red"},"sequenceNumber":"5","lockToken":"x"}`).wants(t, cli.Clean, "matches")
 	s.verb(t, piping(`{"subject":"hello"}`), "rule", "test", "--sql", "sys.Subject = 'hello'", "--message-file=-").wants(t, cli.Clean, "matches")
-	own("--sql", "sys.Subject = 'hello'", "--message-file", writeFile(t, `{"subject":"hello"}`)).wants(t, cli.Clean, "matches")
+	own("--sql", "sys.Subject = 'hello'", "--message-file", filetest.Write(t, `{"subject":"hello"}`)).wants(t, cli.Clean, "matches")
 	own("--sql", "color = ").wants(t, cli.Failure, "FILTER_INVALID: column 9")
 	own("--all", "--action", "SET").wants(t, cli.Failure, "ACTION_INVALID: column")
 	own("--all", "-m", `{"subjekt":"hello"}`).wants(t, cli.Failure, "INVALID_ARGUMENT: subjekt is not a known field")

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -294,15 +292,6 @@ func (s *served) deadLetter(t *testing.T, reason string, texts ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func writeFile(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "file.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // deadLetterRequest dead-letters messages of the queue orders.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
+	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
 )
 
@@ -138,7 +139,7 @@ func TestUnixSocketAndEnvironment(t *testing.T) {
 	if code := cli.Run(t.Context(), &Grammar{}, []string{"stats"}, terminal.Streams{Stdout: &stdout, Stderr: &stderr}); code != cli.Clean || !strings.Contains(stdout.String(), "orders") {
 		t.Errorf("got exit code %d, %s%s", code, &stdout, &stderr)
 	}
-	file := writeFile(t, "store: memory\ngrpc-addr: "+s.grpc+"\n")
+	file := filetest.Write(t, "store: memory\ngrpc-addr: "+s.grpc+"\n")
 	t.Setenv("SIDEBUS_GRPC_ADDR", "")
 	if code := cli.Run(t.Context(), &Grammar{}, []string{"stats", "--config", file}, terminal.Streams{Stdout: &stdout, Stderr: &stderr}); code != cli.Clean {
 		t.Errorf("with a file: got exit code %d, %s", code, &stderr)
