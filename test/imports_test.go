@@ -103,7 +103,7 @@ var layers = []layer{
 }
 
 // testOnly packages must never reach a user's binary.
-var testOnly = []string{"semantics/storetest", "redisstore/redistest", "test/sidecartest", "test/apptest", "test/syncbuf", "test/lockrule"}
+var testOnly = []string{"semantics/storetest", "redisstore/redistest", "test/sidecartest", "test/apptest", "test/syncbuf", "test/lockrule", "test/filetest"}
 
 func TestImportDirections(t *testing.T) {
 	t.Parallel()

@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
-	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/settings"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
+	"github.com/sidebus/sidebus/test/filetest"
 )
 
 func runLine(t *testing.T, args []string, to terminal.Streams) int {

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
-	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/test/filetest"
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
 

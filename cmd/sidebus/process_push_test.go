@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
-	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/test/filetest"
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/test/filetest"
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
 

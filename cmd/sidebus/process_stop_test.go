@@ -15,9 +15,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
-	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/redisstore/redistest"
+	"github.com/sidebus/sidebus/test/filetest"
 	"github.com/sidebus/sidebus/test/sidecartest"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/test/filetest"
 )
 
 const someKeys = `

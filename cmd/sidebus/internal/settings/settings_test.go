@@ -7,7 +7,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
+	"github.com/sidebus/sidebus/test/filetest"
 )
 
 // grammar is that of serve alone.

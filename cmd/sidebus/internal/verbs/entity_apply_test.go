@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
-	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
+	"github.com/sidebus/sidebus/test/filetest"
 )
 
 const applied1 = `

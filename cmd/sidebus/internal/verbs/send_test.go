@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
-	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/test/filetest"
 )
 
 func TestSendForms(t *testing.T) {

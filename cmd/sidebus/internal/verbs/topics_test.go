@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
-	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
+	"github.com/sidebus/sidebus/test/filetest"
 )
 
 const eu = "topics/news/subscriptions/eu"

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/cli"
-	"github.com/sidebus/sidebus/cmd/sidebus/internal/filetest"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
+	"github.com/sidebus/sidebus/test/filetest"
 )
 
 func TestVerbsRefuse(t *testing.T) {

@@ -21,8 +21,8 @@ func Write(t testing.TB, text string) string {
 	return path
 }
 
-// Replace gives a file that is read again another text, as if it was written at an instant, and waits until its reader
-// looks at it.
+// Replace writes another text into a file that is read again, as if at an instant, and waits until its reader looks at
+// the file.
 func Replace(t testing.TB, path, text string, at time.Time) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
