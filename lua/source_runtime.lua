@@ -10,11 +10,12 @@
 --   OK                notifications transfers_notifications active locked deferred delayed expired_pending scheduled
 --                     dead set_aside transfers bytes dead_bytes state_bytes transfers_bytes oldest_enqueued_ms
 --                     available_since_ms sessions ready_sessions locked_sessions blocked_sessions created_ms updated_ms
---                     accessed_ms
+--                     accessed_ms sequence
 --                     set_aside: messages of transfers under way, which no other number counts
 --   ENTITY_NOT_FOUND
 -- Cost: O(log N)
 --@include base/now_ms
+--@include base/text
 --@include entity/open_queue
 --@include due/clear_due
 --@include entity/touch_at
@@ -61,5 +62,5 @@ return {
   count_messages(dead) - dead_aside, main_aside + dead_aside, refused,
   sizes[1] or "0", sizes[2] or "0", sizes[3] or "0", refused_bytes,
   oldest and string.match(oldest[2][1], "^%d+") or "0", available_since(queue), sessions, ready, held,
-  sizes[7] or "0", sizes[4], sizes[5], sizes[6],
+  sizes[7] or "0", sizes[4], sizes[5], sizes[6], text(main.sequence),
 }

@@ -7,7 +7,7 @@
 -- ARGV[1] version  int  of the routes that have exactly these subscriptions
 --
 -- Returns
---   OK                scheduled bytes created_ms updated_ms accessed_ms
+--   OK                scheduled bytes created_ms updated_ms accessed_ms sequence
 --   ROUTES_CHANGED
 --   ENTITY_NOT_FOUND
 -- Cost: O(subscriptions)
@@ -15,11 +15,13 @@
 --@include entity/held_bytes
 local due, topic, version = KEYS[1], KEYS[2], ARGV[1]
 
-local values = redis.call("HMGET", topic, "kind", "version", "created_ms", "updated_ms", "accessed_ms")
+local values = redis.call("HMGET", topic, "kind", "version", "created_ms", "updated_ms", "accessed_ms", "sequence")
 if values[1] ~= "topic" then
   return { "ENTITY_NOT_FOUND" }
 end
 if values[2] ~= version then
   return { "ROUTES_CHANGED" }
 end
-return { "OK", redis.call("ZCARD", due), text((held_bytes(KEYS, 2, #KEYS))), values[3], values[4], values[5] }
+return {
+  "OK", redis.call("ZCARD", due), text((held_bytes(KEYS, 2, #KEYS))), values[3], values[4], values[5], values[6] or "0",
+}

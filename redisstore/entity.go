@@ -338,7 +338,7 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 		SizeInBytes: r.number() + r.number() + r.number() + r.number(), OldestEnqueuedAt: r.instant(),
 		AvailableSince: r.instant(),
 		Sessions:       r.number(), ReadySessions: r.number(), LockedSessions: r.number(), BlockedSessions: r.number(),
-		CreatedAt: r.instant(), UpdatedAt: r.instant(), AccessedAt: r.instant(),
+		CreatedAt: r.instant(), UpdatedAt: r.instant(), AccessedAt: r.instant(), LastSequence: r.number(),
 	}
 	// Deferred messages that have expired count as both until they are removed.
 	counts.Deferred = min(counts.Deferred, counts.Active-counts.Locked-counts.ExpiredPending)

@@ -186,7 +186,7 @@ func (s *Store) topicRuntime(ctx context.Context, topic string) (semantics.Runti
 		}
 		counts := semantics.Runtime{
 			Scheduled: r.number(), SizeInBytes: r.number(), Subscriptions: int64(len(found.visible())),
-			CreatedAt: r.instant(), UpdatedAt: r.instant(), AccessedAt: r.instant(),
+			CreatedAt: r.instant(), UpdatedAt: r.instant(), AccessedAt: r.instant(), LastSequence: r.number(),
 		}
 		return counts, r.failure()
 	}

@@ -55,7 +55,7 @@ func (e Entity) OwnName() string {
 }
 
 // Runtime are the counts of an entity (CNT-1, CNT-2). Active = Available + Locked + Deferred + ExpiredPending (CNT-4).
-// A topic has Scheduled, SizeInBytes and Subscriptions, and nothing else.
+// A topic has Scheduled, SizeInBytes, Subscriptions and LastSequence, and nothing else.
 type Runtime struct {
 	Active             int64
 	Available          int64 // Delayed included
@@ -82,6 +82,10 @@ type Runtime struct {
 	BlockedSessions int64
 
 	Subscriptions int64 // of a topic
+
+	// LastSequence is how many sequence numbers were assigned: it grows with each message that is accepted, and by one
+	// more when a scheduled one is activated. Rates follow from it.
+	LastSequence int64
 
 	CreatedAt, UpdatedAt, AccessedAt time.Time // as those of Entity (CNT-1, CNT-5)
 
@@ -114,6 +118,7 @@ func SumOf(counts []Runtime) (sum Runtime) {
 			{&sum.ReadySessions, &one.ReadySessions},
 			{&sum.LockedSessions, &one.LockedSessions},
 			{&sum.BlockedSessions, &one.BlockedSessions},
+			{&sum.LastSequence, &one.LastSequence},
 		} {
 			*field.to += *field.from
 		}

@@ -193,7 +193,7 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 	if q.kind == semantics.TopicKind {
 		return semantics.Runtime{
 			Scheduled: int64(len(q.scheduled.messages)), SizeInBytes: q.bytes(),
-			Subscriptions: int64(q.countSubscriptions()),
+			Subscriptions: int64(q.countSubscriptions()), LastSequence: q.lastSequence,
 			CreatedAt:     q.createdAt, UpdatedAt: q.updatedAt, AccessedAt: q.accessedAt,
 		}, nil
 	}
@@ -210,6 +210,7 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 		Transfer:           int64(leaving + deadLeaving),
 		TransferDeadLetter: int64(len(q.undelivered.messages)),
 		SizeInBytes:        q.bytes() + q.undelivered.bytes,
+		LastSequence:       q.lastSequence,
 		CreatedAt:          q.createdAt,
 		UpdatedAt:          q.updatedAt,
 		AccessedAt:         q.accessedAt,

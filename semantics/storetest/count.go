@@ -13,6 +13,7 @@ var countEveryStateTests = []ruleTest{
 	testCNT_1_EveryState,
 	testCNT_1_Times,
 	testCNT_2_OldestOfTheMainQueue,
+	testCNT_2_LastSequence,
 	testCNT_4_PartsSumUpWhateverHappens,
 	testRECV_4_NothingLeavesUnasked,
 	testQUOTA_12_EveryRemovalFreesAtOnce,
@@ -41,6 +42,28 @@ func testCNT_2_OldestOfTheMainQueue(_ *testing.T, h *fixture) {
 	h.deadLetter(h.takeDeferred(orders, 2)...)
 	h.complete(orders, h.receiveOne(orders))
 	h.same(h.runtime().OldestEnqueuedAt, h.Now())
+}
+
+// It grows with what is accepted and with what is activated, and nothing that leaves lowers it.
+func testCNT_2_LastSequence(t *testing.T, h *fixture) {
+	last := func(kind semantics.Kind, path string) int64 {
+		t.Helper()
+		r, err := h.broker.Runtime(t.Context(), kind, path)
+		h.ok(err)
+		return r.LastSequence
+	}
+	h.create()
+	h.same(last(semantics.QueueKind, orders.Path), int64(0))
+	h.sendTexts(3)
+	h.same(last(semantics.QueueKind, orders.Path), int64(3))
+	h.complete(orders, h.receiveOne(orders))
+	h.deadLetter(h.receiveOne(orders))
+	h.same(last(semantics.QueueKind, orders.Path), int64(3))
+	h.send(later("a", h.in(5*ms)))
+	h.same(last(semantics.QueueKind, orders.Path), int64(4))
+	h.Advance(5 * ms)
+	h.same(len(h.receive(orders, 2)), 2)
+	h.same(last(semantics.QueueKind, orders.Path), int64(5))
 }
 
 // A property test with fixed seeds: whatever was done, the counts are those of what can be seen.

@@ -120,6 +120,7 @@ func (h *fixture) countsOf(queue semantics.Source) semantics.Runtime {
 	h.ok(err)
 	checkSum(h.t, r)
 	r.SizeInBytes, r.OldestEnqueuedAt, r.AvailableSince, r.Partitions = 0, time.Time{}, time.Time{}, nil
+	r.LastSequence = 0
 	return r
 }
 

@@ -195,7 +195,7 @@ func (h *fixture) runtimeOf(source semantics.Source) semantics.Runtime {
 	r, err := h.broker.Runtime(h.t.Context(), semantics.SubscriptionKind, source.Path)
 	h.ok(err)
 	checkSum(h.t, r)
-	r.Partitions = nil
+	r.Partitions, r.LastSequence = nil, 0
 	return r
 }
 
@@ -204,7 +204,7 @@ func (h *fixture) topicRuntime() semantics.Runtime {
 	h.t.Helper()
 	r, err := h.broker.Runtime(h.t.Context(), semantics.TopicKind, news)
 	h.ok(err)
-	r.Partitions = nil
+	r.Partitions, r.LastSequence = nil, 0
 	return r
 }
 
