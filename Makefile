@@ -23,6 +23,10 @@ FUZZ := proxy/wire:FuzzEncoded proxy/grpcapi:FuzzMultiplexRequest semantics/filt
   semantics/filter:FuzzCorrelation proxy/wirejson:FuzzDecode proxy/compat:FuzzSpelling \
   proxy/internal/brokerproperties:FuzzParse proxy/internal/brokerproperties:FuzzValue
 
+# The pages of the console, and which of the pictures that its tests make are in docs/console.
+WEB := proxy/console/web
+CONSOLE_PICTURES := overview-1280-light.png overview-1280-dark.png overview-400-dark.png entity-1280-light.png rules.png
+
 # Two modules: the sidecar, and in proto/ the API with the client, which has few dependencies. This pattern is both.
 MODULES := github.com/sidebus/sidebus/...
 
@@ -262,6 +266,14 @@ test-otel: redis ## Trace messages over every wire to a collector of OpenTelemet
 test-keda: redis ## Run the tests of the scaler with KEDA's own client; the first run builds what KEDA links, which takes minutes
 	cd test/keda && go mod tidy -diff && go vet ./... && go test -vet=off ./...
 
+.PHONY: test-console
+test-console: redis node npm chromium $(WEB)/node_modules/.package-lock.json ## Drive the console in Chromium, against a sidecar and a Redis with traffic; pictures are in .tmp/console
+	cd test/console && go mod tidy -diff && go vet ./... && go test -vet=off -count=1 -timeout 30m ./...
+
+.PHONY: console-pictures
+console-pictures: test-console ## Take over the pictures of docs/console.md from the tests
+	cd .tmp/console && cp $(CONSOLE_PICTURES) $(CURDIR)/docs/console/
+
 .PHONY: bench-dapr
 bench-dapr: build redis ## Compare with Dapr's pubsub.redis in one run; ARGS="-messages 10000 -rounds 3"
 	$(COMPARE) -only dapr $(ARGS)
@@ -327,6 +339,15 @@ proto-check: ## Fail when generated code is stale or the .proto files break a ru
 proto-baseline: proto ## Write proto/baseline.binpb, the API that proto-check compares with until a version is tagged
 	cd proto && ../.tmp/bin/buf build --exclude-source-info --output baseline.binpb
 
+.PHONY: console
+console: node npm $(WEB)/node_modules/.package-lock.json ## Build the pages of the console, which the binary embeds
+	cd $(WEB) && npm run --silent check && npm run --silent build
+
+.PHONY: console-check
+console-check: node npm $(WEB)/node_modules/.package-lock.json ## Fail when the pages of the console are stale or have a wrong type
+	cd $(WEB) && npm run --silent check && npm run --silent build -- $(CURDIR)/.tmp/console-assets
+	diff -r .tmp/console-assets proxy/console/assets
+
 .PHONY: lua-index
 lua-index: ## Write the index of the functions that the Lua scripts share
 	go test ./lua -run TestIndexIsCurrent -update
@@ -340,9 +361,13 @@ clean: ## Remove what was built
 	rm -rf bin .tmp
 
 # What tests and examples need: found or installed, or the build stops here with the reason.
-.PHONY: redis python node java npm rabbitmq buildah
-redis python node java npm rabbitmq buildah:
+.PHONY: redis python node java npm rabbitmq buildah chromium
+redis python node java npm rabbitmq buildah chromium:
 	@test/install.sh $@
+
+$(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json | node npm
+	cd $(WEB) && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
 
 BULLMQ := test/bench/bullmq
 .PHONY: bullmq

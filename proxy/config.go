@@ -30,6 +30,11 @@ type Config struct {
 	// TLS is how the listeners on TCP are served. The zero TLS is none.
 	TLS TLS
 
+	// Console is what the web console on AdminAddr may do. It needs Entities.
+	Console ConsoleMode
+	// Namespace is shown in the console.
+	Namespace string
+
 	// Pprof serves profiles on AdminAddr.
 	Pprof bool
 	// Quit, if set, is called by POST /quitquitquit on AdminAddr. It must end the context of Run.

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 
+	"github.com/sidebus/sidebus/proxy/console"
 	"github.com/sidebus/sidebus/proxy/dapr"
 	"github.com/sidebus/sidebus/proxy/internal/admission"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
@@ -38,6 +39,7 @@ type Proxy struct {
 	admission *admission.Controller
 	push      *push.Pusher
 	dapr      *dapr.Server
+	console   *console.Console // nil: none
 
 	certificates *certificates // nil: no TLS
 

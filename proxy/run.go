@@ -57,6 +57,9 @@ func (p *Proxy) Run(ctx context.Context) error {
 		return watchStore(ctx, p.readiness)
 	})
 
+	if p.console != nil {
+		run.work.Go(func() { p.console.Run(ctx) })
+	}
 	pushing, endPushes := context.WithCancel(context.WithoutCancel(ctx))
 	defer endPushes()
 	run.work.Go(func() {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/admin"
 	"github.com/sidebus/sidebus/proxy/compat"
+	"github.com/sidebus/sidebus/proxy/console"
 	"github.com/sidebus/sidebus/proxy/grpcapi"
 	"github.com/sidebus/sidebus/proxy/httpapi"
 	"github.com/sidebus/sidebus/proxy/internal/admission"
@@ -69,7 +70,16 @@ func (p *Proxy) newServers(measures *obs.Metrics, calls *obs.Calls, metrics *pro
 		BodyTimeout: p.config.RequestTime, Settings: p.config.Settings, Pprof: p.config.Pprof,
 		Drain: p.Drain, Quit: p.config.Quit, DrainTimeout: p.config.DrainTimeout, Logger: p.logger,
 	}
+	if p.config.Console != ConsoleOff && p.config.Entities != nil {
+		p.console = console.New(console.Config{
+			Entities: p.config.Entities, API: p.admission.Handler(pages.Hosts, api), Authorizer: p.config.Authorizer,
+			Readiness: p.readiness, ReadOnly: p.config.Console == ConsoleReadOnly,
+			Namespace: p.config.Namespace, Version: p.config.Version,
+		})
+		pages.Console = p.console
+	}
 	p.admin = p.server(admin.New(pages))
+	p.admin.ConnContext = admission.PeerContext
 	pages.Hosts = p.hosts(p.config.ProbeAddr)
 	p.probes = p.server(admin.NewProbes(pages))
 	return nil

@@ -7,10 +7,11 @@
 #   test/install.sh npm       npm, which installs what a benchmark of other queues needs
 #   test/install.sh rabbitmq  rabbitmq-server, which a benchmark compares with
 #   test/install.sh buildah   buildah, at least version 1.28, which builds images without a Docker daemon
+#   test/install.sh chromium  chromium, at least version 130, in which the console is tested
 # Prints nothing when all is well, and exits 1 with the reason when it can do nothing.
 set -euo pipefail
 
-readonly what="${1:?usage: test/install.sh redis|python|node|java|npm|rabbitmq|buildah}" least=7 least_node=18 least_java=17 least_buildah=28
+readonly what="${1:?usage: test/install.sh redis|python|node|java|npm|rabbitmq|buildah|chromium}" least=7 least_node=18 least_java=17 least_buildah=28 least_chromium=130
 
 redis_fits() { # is there a server that is new enough?
   local program version
@@ -42,6 +43,15 @@ buildah_fits() { # 1.28 leaves out the stages that a target does not need
   return 1
 }
 
+chromium_fits() { # Ubuntu's package is only a stub for a snap
+  local version
+  command -v chromium >/dev/null || return 1
+  version="$(chromium --version 2>/dev/null | sed -n 's/^Chromium \([0-9]*\)\..*/\1/p')"
+  if ((${version:-0} >= least_chromium)); then return 0; fi
+  echo "chromium on PATH is version ${version:-unknown}; at least $least_chromium is needed" >&2
+  return 1
+}
+
 fits() {
   case "$what" in
     redis) redis_fits ;;
@@ -51,6 +61,7 @@ fits() {
     # Debian puts it where only root looks.
     rabbitmq) command -v rabbitmq-server >/dev/null || [[ -x /usr/sbin/rabbitmq-server ]] ;;
     buildah) buildah_fits ;;
+    chromium) chromium_fits ;;
     java) version_fits java "$least_java" && version_fits javac "$least_java" ;;
   esac
 }
@@ -84,7 +95,8 @@ case "$what" in
   npm) brew=node apt=npm hint=npm ;;
   rabbitmq) brew=rabbitmq apt=rabbitmq-server hint="rabbitmq-server 3.10 or later" ;;
   buildah) brew=buildah apt=buildah hint="buildah 1.$least_buildah or later, on Linux" ;;
-  *) echo "test/install.sh: redis, python, node, java, npm, rabbitmq or buildah, not $what" >&2; exit 2 ;;
+  chromium) brew=chromium apt=chromium hint="chromium $least_chromium or later; on Ubuntu, Debian's package or one of Chromium's builds" ;;
+  *) echo "test/install.sh: redis, python, node, java, npm, rabbitmq, buildah or chromium, not $what" >&2; exit 2 ;;
 esac
 
 if fits; then exit 0; fi

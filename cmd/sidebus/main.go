@@ -14,9 +14,10 @@ import (
 )
 
 type grammar struct {
-	Serve  serve.Command  `cmd:"" help:"Run the sidecar until SIGTERM or SIGINT, then drain and exit."`
-	Doctor doctor.Command `cmd:"" help:"Check Redis and what is kept in it, and say what to do. Reads --store like serve, and needs no sidecar."`
-	Scaler serve.Scaler   `cmd:"" help:"Answer KEDA, which scales receivers by what their queues hold, until SIGTERM or SIGINT. Reads --store like serve, and needs no sidecar."`
+	Serve   serve.Command  `cmd:"" help:"Run the sidecar until SIGTERM or SIGINT, then drain and exit."`
+	Doctor  doctor.Command `cmd:"" help:"Check Redis and what is kept in it, and say what to do. Reads --store like serve, and needs no sidecar."`
+	Console serve.Console  `cmd:"" help:"Serve the web console of a namespace until SIGTERM or SIGINT. Reads --store like serve, and needs no sidecar."`
+	Scaler  serve.Scaler   `cmd:"" help:"Answer KEDA, which scales receivers by what their queues hold, until SIGTERM or SIGINT. Reads --store like serve, and needs no sidecar."`
 
 	verbs.Grammar
 }

@@ -32,6 +32,7 @@ type Config struct {
 	Pprof       bool              // serve profiles
 	Settings    map[string]string // shown at /config; secrets must be masked
 	Logger      *slog.Logger      // gets the audit of drains and quits
+	Console     http.Handler      // the web console, for /ui and all below; nil: none
 
 	// Drain starts a drain, blocks until clients hold no messages or sessions or ctx ends, and returns how many they
 	// hold.
@@ -51,6 +52,7 @@ type Config struct {
 //	/config                        the current settings
 //	/drain                         POST: refuses new receives; responds {"held":n} when n is 0 or after ?timeout=
 //	/quitquitquit                  POST, with Quit: ends the process as a signal does
+//	/ui/                           the web console, with Console
 //	/debug/pprof                   profiles, with Pprof; never the command line, which may contain a password
 func New(config Config) http.Handler {
 	p := &pages{config}
@@ -60,6 +62,7 @@ func New(config Config) http.Handler {
 	if config.Quit != nil {
 		mux.HandleFunc("POST /quitquitquit", p.quit)
 	}
+	p.addConsole(mux)
 	if config.Pprof {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
@@ -74,6 +77,21 @@ func New(config Config) http.Handler {
 func NewProbes(config Config) http.Handler {
 	p := &pages{config}
 	return p.guard(p.probes(), "; this address has probes and metrics only")
+}
+
+// NewConsole returns the handler of an address that serves the console, probes and metrics.
+func NewConsole(config Config) http.Handler {
+	p := &pages{config}
+	mux := p.probes()
+	p.addConsole(mux)
+	return p.guard(mux, "; the console is at /ui/")
+}
+
+func (p *pages) addConsole(mux *http.ServeMux) {
+	if p.Console != nil {
+		mux.Handle("/ui", p.Console)
+		mux.Handle("/ui/", p.Console)
+	}
 }
 
 // probes returns a mux with the pages that change nothing and show no settings.

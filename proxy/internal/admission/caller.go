@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"strconv"
+	"sync"
 
 	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
@@ -36,14 +37,26 @@ func ClientOf(ctx context.Context) string {
 // unknownPeer is the peer of a call that did not come through a Controller.
 var unknownPeer access.Peer
 
+type peerKey struct{}
+
+// PeerContext adds the other end of a connection to the context of its requests, for a server whose connections are not
+// counted. It is for http.Server.ConnContext.
+func PeerContext(ctx context.Context, conn net.Conn) context.Context {
+	peer := sync.OnceValue(func() *access.Peer { peer := access.PeerOf(conn); return &peer })
+	return context.WithValue(ctx, peerKey{}, peer)
+}
+
 // peerOf returns the other end of the connection of a call.
 func peerOf(ctx context.Context) *access.Peer {
 	conn, _ := ctx.Value(connKey{}).(*Conn)
 	if over := connOf(ctx); over != nil {
 		conn = over.Conn
 	}
-	if conn == nil {
-		return &unknownPeer
+	if conn != nil {
+		return conn.peer()
 	}
-	return conn.peer()
+	if peer, ok := ctx.Value(peerKey{}).(func() *access.Peer); ok {
+		return peer()
+	}
+	return &unknownPeer
 }

@@ -125,6 +125,7 @@ func (s *Command) config(from *settings.Sources, entities *declared.Entities) (p
 		TLS: proxy.TLS{
 			CertFile: s.TLSCertFile, KeyFile: s.TLSKeyFile, ClientCAFile: s.TLSClientCAFile, ClientsNeedOne: s.PolicyFile == "",
 		},
+		Console: consoleMode(s.UI, s.AdminAddr), Namespace: s.Namespace,
 		Handlers: handlers, Settings: entities.Show(showHandlers(handlers, s.Shown())),
 	}
 	if s.EntityMetrics == 0 {

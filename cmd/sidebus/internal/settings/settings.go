@@ -46,6 +46,7 @@ type Settings struct {
 	RequestMemory  string        `name:"request-memory" env:"SIDEBUS_REQUEST_MEMORY" default:"auto" help:"Most memory for requests in progress, and the same again for answers, such as 64MiB, ${minRequestMemory} to ${maxRequestMemory}. auto: a quarter of the memory limit of the process, at most ${autoRequestMemory}."`
 	SocketMode     string        `name:"socket-mode" env:"SIDEBUS_SOCKET_MODE" default:"0660" help:"Permissions of the unix sockets of --http-addr, --grpc-addr, --admin-addr and --probe-addr, octal. A client needs write permission to connect."`
 	ExitWithApp    bool          `name:"exit-with-app" env:"SIDEBUS_EXIT_WITH_APP" help:"Stop, as by SIGTERM, when the application has called POST /quitquitquit on the admin address. For Jobs without native sidecars."`
+	UI             string        `name:"ui" env:"SIDEBUS_UI" placeholder:"MODE" help:"Console at /ui/ of the admin address: off, read-only or on. Default: on if only this machine reaches the address, else read-only."`
 	Pprof          bool          `name:"pprof" env:"SIDEBUS_PPROF" help:"Serve profiles at /debug/pprof/ on the admin address."`
 	EntityMetrics  int           `name:"metrics-entities" env:"SIDEBUS_METRICS_ENTITIES" default:"100" help:"How many queues, topics and subscriptions have metrics of their own, ${span_metrics_entities}; 0: none, and no gauges of entities."`
 	OTLPEndpoint   string        `name:"otlp-endpoint" env:"SIDEBUS_OTLP_ENDPOINT" placeholder:"URL" help:"Collector of OpenTelemetry to which traces and metrics are exported, such as http://127.0.0.1:4317. Default: $$OTEL_EXPORTER_OTLP_ENDPOINT; without either, nothing is traced or exported."`
@@ -96,6 +97,23 @@ const (
 	SweepLazy  = "lazy"
 )
 
+// Values of --ui.
+const (
+	UIOff      = "off"
+	UIReadOnly = "read-only"
+	UIOn       = "on"
+)
+
+// CheckUI refuses what is not a value of --ui.
+func CheckUI(mode string) error {
+	switch mode {
+	case "", UIOff, UIReadOnly, UIOn:
+		return nil
+	default:
+		return Bad("ui", "is %q, must be %s, %s or %s", mode, UIOff, UIReadOnly, UIOn)
+	}
+}
+
 // SASKeyVariable holds the key of the verbs for operators. There is no flag for the key itself: every process of the
 // machine can read a command line.
 const SASKeyVariable = "SIDEBUS_SAS_KEY" //nolint:gosec // the name of a variable, not a key
@@ -144,6 +162,9 @@ func (s *Settings) Check() error {
 		return err
 	}
 	if err := s.checkOTLPEndpoint(); err != nil {
+		return err
+	}
+	if err := CheckUI(s.UI); err != nil {
 		return err
 	}
 	if s.MaxEntities < 0 {

@@ -1,0 +1,102 @@
+// Package console serves the web console: pages in a browser that show queues, topics and subscriptions as they are now,
+// and the API with which the pages act. Nothing here decides a rule: acts are calls of the API, with its checks and its
+// audit.
+package console
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/internal/readiness"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// Prefix is the path below which everything is served.
+const Prefix = "/ui/"
+
+// Entities is the part of the store that the console reads. Reading does not count as use of an entity.
+type Entities interface {
+	ListEntities(
+		ctx context.Context, kind semantics.Kind, topic, after string, limit int,
+	) (entities []semantics.Entity, more bool, err error)
+	Runtime(ctx context.Context, kind semantics.Kind, path string) (semantics.Runtime, error)
+}
+
+// Config configures a Console.
+type Config struct {
+	Entities   Entities
+	API        http.Handler // the JSON API, for the pages
+	Authorizer access.Authorizer
+	Readiness  *readiness.Readiness
+
+	// ReadOnly refuses calls of the API that change something.
+	ReadOnly bool
+	// Always reads the entities from the start on, not only while someone watches.
+	Always bool
+
+	Namespace, Version string
+}
+
+// Console serves the pages. Use New, then Run. It is safe for concurrent use.
+type Console struct {
+	http.Handler
+
+	config   Config
+	watch    *watch
+	stopping chan struct{} // closed when the streams must end
+}
+
+// New returns a Console.
+//
+//	/ui/              the pages
+//	/ui/live          a stream of events: the entities, and what changes of them
+//	/ui/history       the last hour of an entity
+//	/ui/explain       what a rule does with a message
+//	/ui/api/v1/...    the JSON API
+func New(config Config) *Console {
+	c := &Console{config: config, watch: newWatch(config.Entities, config.Readiness.StoreUp, config.Always), stopping: make(chan struct{})}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+Prefix+"live", c.live)
+	mux.HandleFunc("GET "+Prefix+"history", c.history)
+	mux.HandleFunc("POST "+Prefix+"explain", c.explain)
+	mux.Handle(Prefix+"api/", http.StripPrefix(Prefix+"api", c.api()))
+	mux.Handle(Prefix, http.StripPrefix(Prefix, http.HandlerFunc(servePages)))
+	mux.HandleFunc("/ui", toPages)
+	c.Handler = secured(mux)
+	return c
+}
+
+// Run reads the entities while pages are open, until ctx ends, and then ends the streams. Call it once.
+func (c *Console) Run(ctx context.Context) {
+	defer close(c.stopping)
+	c.watch.run(ctx)
+}
+
+// toPages redirects to the pages by a relative address, which is right below any base path of a proxy.
+func toPages(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Location", "ui/")
+	w.WriteHeader(http.StatusPermanentRedirect)
+}
+
+// policy permits the browser only what is of this origin, and nothing inline.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+
+// secured sets the headers by which a browser protects the pages.
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range map[string]string{
+			"Content-Security-Policy":      policy,
+			"Cross-Origin-Opener-Policy":   "same-origin",
+			"Cross-Origin-Resource-Policy": "same-origin",
+			"Permissions-Policy":           "camera=(), geolocation=(), microphone=(), payment=()",
+			"Referrer-Policy":              "no-referrer",
+			"X-Content-Type-Options":       "nosniff",
+			"X-Frame-Options":              "DENY",
+		} {
+			w.Header().Set(name, value)
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,68 @@
+package console
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+var noon = time.Unix(1_800_000_000, 0)
+
+// A quiet hour is two samples, however long it is watched, and nothing is older than an hour.
+func TestRingIsAnHour(t *testing.T) {
+	t.Parallel()
+	var r ring
+	n := semantics.Runtime{Active: 3, Available: 3}
+	for s := range 7200 {
+		r.note(&n, noon.Add(time.Duration(s)*time.Second))
+	}
+	if len(r.samples) != 2 {
+		t.Errorf("%d samples of quiet hours", len(r.samples))
+	}
+	for s := range 7200 {
+		n.LastSequence++
+		r.note(&n, noon.Add(time.Duration(7200+s)*time.Second))
+	}
+	span := r.samples[len(r.samples)-1].at - r.samples[0].at
+	if len(r.samples) > 361 || span > 3600 || span < 3580 {
+		t.Errorf("%d samples over %d s", len(r.samples), span)
+	}
+	if got := r.recent(noon.Add(4 * time.Hour)); len(got) < 55 || len(got) > 61 || got[0][1] != 1 || got[0][2] != 1 {
+		t.Errorf("the last minutes are %v", got)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	long := noon.Add(-time.Hour)
+	waiting := semantics.Runtime{Active: 5, Available: 5, AvailableSince: noon.Add(-2 * time.Minute)}
+	with := func(change func(*semantics.Runtime)) semantics.Runtime { n := waiting; change(&n); return n }
+	for name, c := range map[string]struct {
+		n      semantics.Runtime
+		left   time.Time
+		before int64 // dead letters some minutes ago
+		want   []warning
+	}{
+		"fine":            {semantics.Runtime{}, noon, 0, nil},
+		"nobody receives": {waiting, long, 0, []warning{noReceiver}},
+		"just sent":       {with(func(n *semantics.Runtime) { n.AvailableSince = noon }), long, 0, nil},
+		"slow":            {waiting, noon.Add(-time.Second), 0, nil},
+		"one is locked":   {with(func(n *semantics.Runtime) { n.Locked = 1 }), long, 0, nil},
+		"delayed":         {with(func(n *semantics.Runtime) { n.Delayed = 5 }), long, 0, nil},
+		"old dead":        {semantics.Runtime{DeadLetter: 4}, noon, 4, nil},
+		"more dead":       {semantics.Runtime{DeadLetter: 5}, noon, 4, []warning{deadLettersRise}},
+		"full":            {semantics.Runtime{SizeInBytes: 900 << 20}, noon, 0, []warning{nearQuota}},
+		"refused":         {semantics.Runtime{TransferDeadLetter: 1}, noon, 0, []warning{transfersFail}},
+	} {
+		r := newRow(semantics.Entity{Name: "orders", Options: semantics.DefaultOptions()})
+		r.count(&c.n)
+		var history ring
+		history.note(&semantics.Runtime{DeadLetter: c.before}, noon.Add(-5*time.Minute))
+		history.note(&c.n, noon)
+		if got := warningsOf(&r, &c.n, &history, c.left, noon); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,402 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// What the watch costs: it counts readsInTick entities in a tick, each with one call of a script. Those that change come
+// first, so that a page about few busy entities is a second old and one about thousands some more.
+const (
+	tick         = time.Second
+	quietTick    = 10 * time.Second // while no page is open
+	readsInTick  = 50
+	hotReads     = 40               // of them at most for entities that change
+	hotFor       = 30 * time.Second // after the last change
+	firstReads   = 500              // in a tick, while there are entities that were never counted
+	readers      = 4                // calls at a time
+	listInterval = 10 * time.Second // between two lists of all entities, at least
+	listShare    = 100              // and at least this many times what the last one took
+	readTimeout  = 5 * time.Second
+	keepsFor     = time.Hour // without a page, before the history is dropped
+)
+
+// entity is an entity under watch.
+type entity struct {
+	row
+	key       string // the path in lower case
+	runtime   semantics.Runtime
+	readAt    time.Time // zero: never
+	changedAt time.Time // when a count last differed from the one before
+	leftAt    time.Time // when a message last left, or when it was first counted
+	version   uint64    // of the watch, when the row last changed
+	history   ring
+}
+
+// watch reads the entities while pages are open, and keeps their last hour.
+type watch struct {
+	store  Entities
+	isUp   func() bool
+	always bool
+	woken  chan struct{} // capacity 1: a page was opened
+
+	mu       sync.Mutex
+	pages    int                // open now
+	lastPage time.Time          // when one was last open
+	shown    map[string]int     // entities that pages show alone
+	entities map[string]*entity // by key
+	removed  []removal          // since oldest
+	oldest   uint64             // version that removed goes back to
+	version  uint64             // grows with each tick
+	changed  chan struct{}      // closed at the next tick
+	totals   ring
+	isListed bool // the list is complete
+
+	listed   time.Time // only for run, as what follows
+	listTook time.Duration
+}
+
+// removal is an entity that is gone.
+type removal struct {
+	version uint64
+	path    string
+}
+
+const maxRemovals = 1000 // that are remembered; a page that is further behind gets everything again
+
+func newWatch(store Entities, isUp func() bool, always bool) *watch {
+	return &watch{
+		store: store, isUp: isUp, always: always, woken: make(chan struct{}, 1), shown: map[string]int{},
+		entities: map[string]*entity{}, changed: make(chan struct{}), version: 1, // a page that has nothing has version 0
+	}
+}
+
+// open counts a page, which shows one entity alone or all of them (""), until close is called.
+func (w *watch) open(shows string) (close func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pages++
+	w.shown[shows]++
+	select {
+	case w.woken <- struct{}{}:
+	default:
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.pages--
+		w.lastPage = time.Now()
+		if w.shown[shows]--; w.shown[shows] == 0 {
+			delete(w.shown, shows)
+		}
+	}
+}
+
+// openPages returns how many pages are open.
+func (w *watch) openPages() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pages
+}
+
+// historyOf returns the last hour of an entity; nothing if there is no such entity.
+func (w *watch) historyOf(key string) columns {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e := w.entities[key]; e != nil {
+		return e.history.columns()
+	}
+	return (&ring{}).columns()
+}
+
+// run reads until ctx ends.
+func (w *watch) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		pause, isNeeded := w.pace()
+		if !isNeeded {
+			w.forget()
+			select {
+			case <-w.woken:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		w.look(ctx)
+		next := time.NewTimer(pause)
+		select {
+		case <-next.C:
+		case <-w.woken:
+		case <-ctx.Done():
+		}
+		next.Stop()
+	}
+}
+
+// pace returns how long to pause between two looks, and reports whether there is a reason to look.
+func (w *watch) pace() (pause time.Duration, isNeeded bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.pages > 0:
+		return tick, true
+	default:
+		return quietTick, w.always || !w.lastPage.IsZero() && time.Since(w.lastPage) < keepsFor
+	}
+}
+
+// forget drops everything.
+func (w *watch) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.entities, w.removed, w.oldest, w.totals = map[string]*entity{}, nil, w.version, ring{}
+	w.isListed, w.listed = false, time.Time{}
+}
+
+// look lists the entities if it is time, counts some, and reports what has changed to the pages. If the store cannot be
+// read, the pages learn that it is down from its state.
+func (w *watch) look(ctx context.Context) {
+	defer w.publish()
+	if !w.isUp() {
+		return
+	}
+	if time.Since(w.listed) >= max(listInterval, listShare*w.listTook) {
+		began := time.Now()
+		if err := w.list(ctx); err != nil {
+			return
+		}
+		w.listed, w.listTook = time.Now(), time.Since(began)
+	}
+	for {
+		due, isFirst := w.due(time.Now())
+		if !w.read(ctx, due) || !isFirst {
+			return
+		}
+		w.publish() // the page fills while the rest is counted
+	}
+}
+
+// list reads which entities there are.
+func (w *watch) list(ctx context.Context) error {
+	found := map[string]bool{}
+	var topics []string
+	for _, kind := range []semantics.Kind{semantics.QueueKind, semantics.TopicKind} {
+		err := w.listKind(ctx, kind, "", func(e semantics.Entity) {
+			w.place(e, found)
+			if kind == semantics.TopicKind {
+				topics = append(topics, e.Name)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, topic := range topics {
+		err := w.listKind(ctx, semantics.SubscriptionKind, topic, func(e semantics.Entity) { w.place(e, found) })
+		if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound { // deleted since it was listed
+			return err
+		}
+	}
+	w.remove(found)
+	return nil
+}
+
+func (w *watch) listKind(ctx context.Context, kind semantics.Kind, topic string, each func(semantics.Entity)) error {
+	for after := ""; ; {
+		one, cancel := context.WithTimeout(ctx, readTimeout)
+		page, more, err := w.store.ListEntities(one, kind, topic, after, semantics.MaxPageSize)
+		cancel()
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			each(e)
+			after = semantics.Fold(e.OwnName())
+		}
+		if !more {
+			return nil
+		}
+	}
+}
+
+// place adds an entity, or takes over its options.
+func (w *watch) place(listed semantics.Entity, found map[string]bool) {
+	key, fresh := semantics.Fold(listed.Name), newRow(listed)
+	found[key] = true
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.entities[key]
+	if e == nil || e.Kind != fresh.Kind {
+		w.entities[key] = &entity{row: fresh, key: key, version: w.version + 1}
+		return
+	}
+	if e.Status != fresh.Status || e.ForwardTo != fresh.ForwardTo || e.DeadTo != fresh.DeadTo || e.MaxSize != fresh.MaxSize ||
+		e.Sessions != fresh.Sessions || e.Path != fresh.Path {
+		e.Status, e.ForwardTo, e.DeadTo, e.MaxSize = fresh.Status, fresh.ForwardTo, fresh.DeadTo, fresh.MaxSize
+		e.Sessions, e.Path, e.version = fresh.Sessions, fresh.Path, w.version+1
+	}
+}
+
+// remove drops the entities that were not found.
+func (w *watch) remove(found map[string]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.isListed = true
+	for key, e := range w.entities {
+		if !found[key] {
+			delete(w.entities, key)
+			w.removed = append(w.removed, removal{w.version + 1, e.Path})
+		}
+	}
+	if n := len(w.removed) - maxRemovals; n > 0 {
+		w.oldest = w.removed[n-1].version
+		w.removed = slices.Delete(w.removed, 0, n)
+	}
+}
+
+// due returns the entities to count now. isFirst reports whether there are some that were never counted.
+func (w *watch) due(now time.Time) (chosen []*entity, isFirst bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var first, hot, rest []*entity
+	for _, e := range w.entities {
+		switch {
+		case e.readAt.IsZero():
+			first = append(first, e)
+		case w.shown[e.key] > 0:
+			chosen = append(chosen, e)
+		case now.Sub(e.changedAt) < hotFor:
+			hot = append(hot, e)
+		default:
+			rest = append(rest, e)
+		}
+	}
+	if len(first) > 0 {
+		slices.SortFunc(first, func(a, b *entity) int { return cmp.Compare(a.key, b.key) })
+		return first[:min(len(first), firstReads)], true
+	}
+	byAge := func(a, b *entity) int { return cmp.Or(a.readAt.Compare(b.readAt), cmp.Compare(a.key, b.key)) }
+	slices.SortFunc(hot, byAge)
+	slices.SortFunc(rest, byAge)
+	chosen = append(chosen, hot[:min(len(hot), hotReads)]...)
+	chosen = append(chosen, rest[:min(len(rest), max(readsInTick-len(chosen), 0))]...)
+	return chosen, false
+}
+
+// read counts entities, some at a time, and reports whether the store can be read.
+func (w *watch) read(ctx context.Context, chosen []*entity) bool {
+	next, failed := make(chan *entity), make(chan struct{})
+	fail := sync.OnceFunc(func() { close(failed) })
+	var work sync.WaitGroup
+	for range min(readers, len(chosen)) {
+		work.Go(func() {
+			for e := range next {
+				if !w.readOne(ctx, e) {
+					fail()
+				}
+			}
+		})
+	}
+	for _, e := range chosen {
+		select {
+		case next <- e:
+			continue
+		case <-failed:
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(next)
+	work.Wait()
+	select {
+	case <-failed:
+		return false
+	default:
+		return ctx.Err() == nil
+	}
+}
+
+func (w *watch) readOne(ctx context.Context, e *entity) bool {
+	kind := kinds[e.Kind]
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	n, err := w.store.Runtime(ctx, kind, e.key)
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if semantics.CodeOf(err) == semantics.EntityNotFound {
+		e.readAt = now // the next list shows that it is gone
+		return true
+	}
+	if err != nil {
+		return false
+	}
+	w.note(e, &n, now)
+	return true
+}
+
+var kinds = map[string]semantics.Kind{
+	semantics.QueueKind.String():        semantics.QueueKind,
+	semantics.TopicKind.String():        semantics.TopicKind,
+	semantics.SubscriptionKind.String(): semantics.SubscriptionKind,
+}
+
+// note takes over the counts of an entity. The caller holds mu.
+func (w *watch) note(e *entity, n *semantics.Runtime, now time.Time) {
+	n.Partitions = nil
+	before := e.row
+	if e.readAt.IsZero() {
+		e.leftAt = now
+	} else {
+		e.rates = ratesBetween(&e.runtime, n, now.Sub(e.readAt).Seconds())
+	}
+	if e.Out > 0 {
+		e.leftAt = now
+	}
+	e.runtime, e.readAt = *n, now
+	e.count(n)
+	e.history.note(n, now)
+	e.Warnings = warningsOf(&e.row, n, &e.history, e.leftAt, now)
+	if reflect.DeepEqual(before, e.row) {
+		return
+	}
+	e.version = w.version + 1
+	if before.IsRead {
+		e.changedAt = now
+	}
+}
+
+// publish ends a tick: it samples the totals, and wakes the pages.
+func (w *watch) publish() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	if w.isListed && now.Sub(w.totals.readAt) >= sampleSpacing/2 {
+		w.totals.readAt = now
+		w.totals.add(w.total(now))
+	}
+	w.version++
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// total sums up the entities. The caller holds mu. What a topic gets is not added, because its subscriptions get it.
+func (w *watch) total(now time.Time) sample {
+	s := sample{at: now.Unix()}
+	for _, e := range w.entities {
+		one := sampleOf(&e.runtime, e.rates, now)
+		s.available, s.locked, s.deferred = s.available+one.available, s.locked+one.locked, s.deferred+one.deferred
+		s.scheduled, s.dead = s.scheduled+one.scheduled, s.dead+one.dead
+		s.age = max(s.age, one.age)
+		if e.Kind != semantics.TopicKind.String() {
+			s.in, s.out, s.rise = s.in+one.in, s.out+one.out, s.rise+one.rise
+		}
+	}
+	return s
+}

@@ -1,0 +1,86 @@
+// What the stream of events sends. The fields are those of row.go and live.go.
+
+export type Kind = "queue" | "topic" | "subscription";
+
+export type Warning = "noReceiver" | "deadLettersRise" | "nearQuota" | "transfersFail";
+
+export interface Row {
+  path: string;
+  kind: Kind;
+  status?: string;
+  sessions?: boolean;
+  forwardTo?: string;
+  deadTo?: string;
+  read: boolean;
+  available?: number;
+  delayed?: number;
+  locked?: number;
+  deferred?: number;
+  expired?: number;
+  scheduled?: number;
+  dead?: number;
+  transfer?: number;
+  transferDead?: number;
+  sessionCount?: number;
+  readySessions?: number;
+  heldSessions?: number;
+  blockedSessions?: number;
+  size?: number;
+  maxSize?: number;
+  oldest?: number;
+  waiting?: number;
+  accessed?: number;
+  in?: number;
+  out?: number;
+  rise?: number;
+  warnings?: Warning[];
+  recent?: [number, number, number, number][];
+}
+
+export interface StoreReport {
+  state: string;
+  store?: string;
+  warnings?: string[];
+  reason?: string;
+  cause?: string;
+  since?: string;
+}
+
+export interface About {
+  namespace: string;
+  version: string;
+  caller?: string;
+  readOnly: boolean;
+  store: StoreReport;
+}
+
+export interface Columns {
+  at: number[];
+  available: number[] | null;
+  locked: number[] | null;
+  deferred: number[] | null;
+  scheduled: number[] | null;
+  dead: number[] | null;
+  in: number[] | null;
+  out: number[] | null;
+  rise: number[] | null;
+  age: number[] | null;
+}
+
+export interface LiveEvent {
+  now: number;
+  about?: About;
+  reset?: boolean;
+  listed: boolean;
+  rows?: Row[];
+  gone?: string[];
+  history?: Columns;
+  totals?: Columns;
+}
+
+export interface Failure {
+  reason: string;
+  message: string;
+  retryable?: boolean;
+  details?: Record<string, string>;
+}

@@ -1,0 +1,284 @@
+package proxy_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sidebus/sidebus/proxy"
+	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/semantics/memstore"
+)
+
+// consoled starts a sidecar with a console.
+func consoled(t *testing.T, mode proxy.ConsoleMode, change ...func(*proxy.Config)) *sidecar {
+	t.Helper()
+	over := memstore.New()
+	return start(t, over, append([]func(*proxy.Config){func(c *proxy.Config) {
+		c.Console, c.Entities, c.Namespace = mode, over, "shop"
+	}}, change...)...)
+}
+
+// ui makes a request of the console. headers are names and values.
+func (s *sidecar) ui(method, path, body string, headers ...string) *http.Response {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.proxy.AdminAddr().String()+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for pair := range slices.Chunk(headers, 2) {
+		r.Header.Set(pair[0], pair[1])
+		if pair[0] == "Host" {
+			r.Host = pair[1]
+		}
+	}
+	client := *s.http
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	answer, err := client.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = answer.Body.Close() })
+	return answer
+}
+
+func textOf(answer *http.Response) string {
+	text, _ := io.ReadAll(answer.Body)
+	return string(text)
+}
+
+func TestConsolePages(t *testing.T) {
+	t.Parallel()
+	s := consoled(t, proxy.ConsoleOn)
+	page := s.ui(http.MethodGet, "/ui/", "")
+	if text := textOf(page); page.StatusCode != http.StatusOK || !strings.Contains(text, "console.js") {
+		t.Errorf("got %s %s", page.Status, text)
+	}
+	for name, want := range map[string]string{
+		"Content-Type": "text/html", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'",
+	} {
+		if got := page.Header.Get(name); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if policy := page.Header.Get("Content-Security-Policy"); strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") {
+		t.Errorf("the policy is %q", policy)
+	}
+	if again := s.ui(http.MethodGet, "/ui/", "", "If-None-Match", page.Header.Get("ETag")); again.StatusCode != http.StatusNotModified {
+		t.Errorf("again: %s", again.Status)
+	}
+	// Below a proxy that serves the sidecar at /sidebus/, only a relative address is right.
+	if moved := s.ui(http.MethodGet, "/ui", ""); moved.StatusCode != http.StatusPermanentRedirect || moved.Header.Get("Location") != "ui/" {
+		t.Errorf("/ui: %s to %q", moved.Status, moved.Header.Get("Location"))
+	}
+	for path, want := range map[string]int{"/ui/none.js": http.StatusNotFound, "/ui/../config": http.StatusTemporaryRedirect} {
+		if got := s.ui(http.MethodGet, path, ""); got.StatusCode != want {
+			t.Errorf("%s: %s", path, got.Status)
+		}
+	}
+	if off := consoled(t, proxy.ConsoleOff).ui(http.MethodGet, "/ui/", ""); off.StatusCode != http.StatusNotFound {
+		t.Errorf("with --ui off: %s", off.Status)
+	}
+}
+
+// Acts are calls of the API: with its errors, and its audit. Another web page cannot make them.
+func TestConsoleActs(t *testing.T) {
+	t.Parallel()
+	s := consoled(t, proxy.ConsoleOn)
+	if got := s.ui(http.MethodPut, "/ui/api/v1/queues/new", `{}`); got.StatusCode != http.StatusOK {
+		t.Errorf("got %s %s", got.Status, textOf(got))
+	}
+	if log := s.log.String(); !strings.Contains(log, "msg=audit method=Admin.EnsureQueue wire=http code=OK entity=queues/new peer=127.0.0.1:") {
+		t.Errorf("no line of audit in %s", log)
+	}
+	if got := s.ui(http.MethodPut, "/ui/api/v1/queues/new", `{"none":1}`); !strings.Contains(textOf(got), "INVALID_ARGUMENT") {
+		t.Errorf("got %s", got.Status)
+	}
+	for name, headers := range map[string][]string{
+		"another site":   {"Sec-Fetch-Site", "cross-site"},
+		"another origin": {"Origin", "https://example.com"},
+		"another host":   {"Host", "example.com"},
+	} {
+		got := s.ui(http.MethodDelete, "/ui/api/v1/queues/new", "", headers...)
+		if got.StatusCode != http.StatusForbidden && got.StatusCode != http.StatusMisdirectedRequest {
+			t.Errorf("%s: %s", name, got.Status)
+		}
+	}
+	if got := s.ui(http.MethodGet, "/ui/live", "", "Host", "example.com"); got.StatusCode != http.StatusMisdirectedRequest {
+		t.Errorf("the stream for another host: %s", got.Status)
+	}
+}
+
+func TestConsoleReadOnly(t *testing.T) {
+	t.Parallel()
+	s := consoled(t, proxy.ConsoleReadOnly)
+	for _, c := range []struct {
+		method, path, body string
+		want               int
+	}{
+		{http.MethodGet, "/v1/queues/orders", "", http.StatusOK},
+		{http.MethodGet, "/v1/queues/orders/runtime", "", http.StatusOK},
+		{http.MethodPost, "/v1/queues/orders/messages:peek", `{}`, http.StatusOK},
+		{http.MethodPost, "/v1/queues/orders/messages:send", `{"messages":[{"text":"a"}]}`, http.StatusForbidden},
+		{http.MethodPost, "/v1/queues/orders/messages:receive", `{"maxWait":"0s"}`, http.StatusForbidden},
+		{http.MethodPut, "/v1/queues/new", `{}`, http.StatusForbidden},
+		{http.MethodPatch, "/v1/queues/orders", `{"lockDuration":"30s"}`, http.StatusForbidden},
+		{http.MethodDelete, "/v1/queues/orders", "", http.StatusForbidden},
+	} {
+		if got := s.ui(c.method, "/ui/api"+c.path, c.body); got.StatusCode != c.want {
+			t.Errorf("%s %s: %s, want %d", c.method, c.path, got.Status, c.want)
+		}
+	}
+}
+
+// liveEvent is what a test reads of an event.
+type liveEvent struct {
+	About *struct {
+		Namespace, Caller string
+		ReadOnly          bool
+		Store             struct{ State string }
+	}
+	Listed bool
+	Rows   []struct {
+		Path, Kind string
+		Read       bool
+		Available  int
+	}
+	Gone    []string
+	History *struct{ At []int64 }
+}
+
+// events returns the next event of a stream.
+func events(t *testing.T, answer *http.Response) func() liveEvent {
+	t.Helper()
+	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("got %s %s", answer.Status, textOf(answer))
+	}
+	lines := bufio.NewReader(answer.Body)
+	return func() (e liveEvent) {
+		t.Helper()
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if data, is := strings.CutPrefix(line, "data: "); is {
+				if err := json.Unmarshal([]byte(data), &e); err != nil {
+					t.Fatal(err)
+				}
+				return e
+			}
+		}
+	}
+}
+
+// A stream begins with what there is, and goes on with what changes.
+func TestConsoleLive(t *testing.T) {
+	t.Parallel()
+	s := consoled(t, proxy.ConsoleOn)
+	next := events(t, s.ui(http.MethodGet, "/ui/live", ""))
+	first := next()
+	if first.About == nil || first.About.Namespace != "shop" || first.About.Store.State != "ready" || first.History == nil {
+		t.Fatalf("the first event is %+v", first)
+	}
+	available := func(e liveEvent, path string) int {
+		for _, row := range e.Rows {
+			if row.Path == path && row.Read {
+				return row.Available
+			}
+		}
+		return -1
+	}
+	await := func(what string, yes func(liveEvent) bool) {
+		t.Helper()
+		for e := first; !yes(e); e = next() {
+			if len(e.Rows) > 1 {
+				t.Fatalf("%s: more than what changed: %+v", what, e)
+			}
+		}
+	}
+	await("orders is empty", func(e liveEvent) bool { return available(e, "orders") == 0 })
+	if got := s.ui(http.MethodPost, "/ui/api/v1/queues/orders/messages:send", `{"messages":[{"text":"a"},{"text":"b"}]}`); got.StatusCode != http.StatusOK {
+		t.Fatal(got.Status)
+	}
+	first = next()
+	await("both messages are there", func(e liveEvent) bool { return available(e, "orders") == 2 })
+	if got := s.ui(http.MethodDelete, "/ui/api/v1/queues/orders", ""); got.StatusCode != http.StatusOK {
+		t.Fatal(got.Status)
+	}
+	first = next()
+	await("orders is gone", func(e liveEvent) bool { return slices.Equal(e.Gone, []string{"orders"}) })
+}
+
+// A caller sees what it may receive from, and nothing else.
+func TestConsoleShowsWhatThePolicyGrants(t *testing.T) {
+	t.Parallel()
+	pattern := func(text string) access.Pattern {
+		p, err := access.ParsePattern(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	policy := access.NewPolicy([]access.Identity{
+		{Name: "all", Tokens: []access.Token{access.NewToken("token-of-all-1234")}, Grants: []access.Grant{
+			{Entities: []access.Pattern{pattern("*")}, Claims: access.Send | access.Listen | access.Manage},
+		}},
+		{Name: "one", Tokens: []access.Token{access.NewToken("token-of-one-1234")}, Grants: []access.Grant{
+			{Entities: []access.Pattern{pattern("mine")}, Claims: access.Listen},
+		}},
+	}, nil, nil)
+	over := memstore.New()
+	s := launch(t, over, func(c *proxy.Config) {
+		c.Console, c.Entities, c.Authorizer = proxy.ConsoleOn, over, access.Policies(func() *access.Policy { return policy })
+	})
+	wait(t, "start", s.proxy.Started())
+	all, one := []string{"Authorization", "Bearer token-of-all-1234"}, []string{"Authorization", "Bearer token-of-one-1234"}
+	for _, name := range []string{"mine", "theirs"} {
+		if got := s.ui(http.MethodPut, "/ui/api/v1/queues/"+name, `{}`, all...); got.StatusCode != http.StatusOK {
+			t.Fatal(got.Status)
+		}
+	}
+	if got := s.ui(http.MethodGet, "/ui/live", ""); got.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a token: %s", got.Status)
+	}
+	for _, path := range []string{"/ui/live?entity=theirs", "/ui/history?entity=theirs"} {
+		if got := s.ui(http.MethodGet, path, "", one...); got.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %s", path, got.Status)
+		}
+	}
+	if got := s.ui(http.MethodDelete, "/ui/api/v1/queues/mine", "", one...); got.StatusCode != http.StatusForbidden {
+		t.Errorf("a deletion without Manage: %s", got.Status)
+	}
+	for _, c := range []struct {
+		headers []string
+		caller  string
+		want    []string
+	}{{all, "all", []string{"mine", "theirs"}}, {one, "one", []string{"mine"}}} {
+		next := events(t, s.ui(http.MethodGet, "/ui/live", "", c.headers...))
+		var paths []string
+		e := next()
+		if e.About.Caller != c.caller || (e.History != nil) != (c.caller == "all") {
+			t.Errorf("the first event of %s is %+v", c.caller, e)
+		}
+		for ; ; e = next() {
+			for _, row := range e.Rows {
+				if !slices.Contains(paths, row.Path) {
+					paths = append(paths, row.Path)
+				}
+			}
+			if e.Listed && len(paths) > 0 {
+				break
+			}
+		}
+		slices.Sort(paths)
+		if !slices.Equal(paths, c.want) {
+			t.Errorf("%s sees %v", c.caller, paths)
+		}
+	}
+}
