@@ -317,31 +317,3 @@ func (s *Store) readEntities(ctx context.Context, paths []string) ([]semantics.E
 	}
 	return found, nil
 }
-
-// Runtime implements semantics.Entities.
-func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (semantics.Runtime, error) {
-	if kindOf(kind, path) == semantics.TopicKind {
-		return s.topicRuntime(ctx, path)
-	}
-	r, err := s.run(ctx, "source_runtime", s.keys(path), s.now())
-	if err != nil {
-		return semantics.Runtime{}, err
-	}
-	if r.status != "OK" {
-		return semantics.Runtime{}, semantics.NotFound(path)
-	}
-	s.apply(ctx, path, r)
-	s.apply(ctx, path+transfersSuffix, r)
-	counts := semantics.Runtime{
-		Active: r.number(), Locked: r.number(), Deferred: r.number(), Delayed: r.number(), ExpiredPending: r.number(),
-		Scheduled: r.number(), DeadLetter: r.number(), Transfer: r.number(), TransferDeadLetter: r.number(),
-		SizeInBytes: r.number() + r.number() + r.number() + r.number(), OldestEnqueuedAt: r.instant(),
-		AvailableSince: r.instant(),
-		Sessions:       r.number(), ReadySessions: r.number(), LockedSessions: r.number(), BlockedSessions: r.number(),
-		CreatedAt: r.instant(), UpdatedAt: r.instant(), AccessedAt: r.instant(), LastSequence: r.number(),
-	}
-	// Deferred messages that have expired count as both until they are removed.
-	counts.Deferred = min(counts.Deferred, counts.Active-counts.Locked-counts.ExpiredPending)
-	counts.Available = counts.Active - counts.Locked - counts.Deferred - counts.ExpiredPending
-	return counts, r.failure()
-}

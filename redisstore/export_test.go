@@ -149,3 +149,24 @@ func (c registryClock) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func (registryClock) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
+
+// CountRoundTrips counts in n how often the Store sends something and waits for the answer.
+func (s *Store) CountRoundTrips(n *atomic.Int64) { s.servers.(oneServer).AddHook(tripCounter{n}) }
+
+type tripCounter struct{ n *atomic.Int64 }
+
+func (tripCounter) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c tripCounter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.n.Add(1)
+		return next(ctx, cmd)
+	}
+}
+
+func (c tripCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		c.n.Add(1)
+		return next(ctx, cmds)
+	}
+}

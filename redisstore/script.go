@@ -110,21 +110,28 @@ func (s *Store) runOnce(ctx context.Context, op script, keys []string, args []an
 	visit.end(ctx, err)
 	leave()
 	if err != nil {
-		s.observe(op.Name, "error", began)
+		s.observe(op.Name, "error", time.Since(began))
 		return nil, storeError(err, !op.ReadOnly)
 	}
-	r := &reply{script: op.Name, items: result, unmet: s.unmet(fence)}
+	r := op.answered(result)
+	r.unmet = s.unmet(fence)
+	s.observe(op.Name, r.status, time.Since(began))
+	return r, r.failure()
+}
+
+// answered returns the reply with what the script answered, and its status read.
+func (op script) answered(items []any) *reply {
+	r := &reply{script: op.Name, items: items}
 	r.status = r.text()
 	if r.err == nil && !op.HasStatus(r.status) {
 		r.err = fmt.Errorf("script %s answered the undeclared status %q", op.Name, r.status)
 	}
-	s.observe(op.Name, r.status, began)
-	return r, r.failure()
+	return r
 }
 
-func (s *Store) observe(name, status string, began time.Time) {
+func (s *Store) observe(name, status string, took time.Duration) {
 	if s.options.Observe != nil {
-		s.options.Observe(name, status, time.Since(began))
+		s.options.Observe(name, status, took)
 	}
 }
 
@@ -139,16 +146,7 @@ func (op script) eval(
 	if op.ReadOnly {
 		byHash, byText = "evalsha_ro", "eval_ro"
 	}
-	all := make([]any, 0, 3+len(keys)+len(args))
-	all = append(all, byHash, op.call.Hash(), len(keys))
-	for i := range keys {
-		if i == 0 {
-			all = append(all, keys[i]) // by its text a cluster finds the server
-			continue
-		}
-		all = append(all, &keys[i])
-	}
-	all = append(all, args...)
+	all := commandOf(byHash, op.call.Hash(), keys, args)
 	cmd := call{redis.NewCmd(ctx, all...), !op.ReadOnly}
 	process(ctx, client, cmd, fence)
 	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
@@ -160,6 +158,20 @@ func (op script) eval(
 		process(ctx, client, cmd, fence)
 	}
 	return cmd.Slice()
+}
+
+// commandOf returns the command that calls a script, which is named by its hash or text.
+func commandOf(by, script string, keys []string, args []any) []any {
+	all := make([]any, 0, 3+len(keys)+len(args))
+	all = append(all, by, script, len(keys))
+	for i := range keys {
+		if i == 0 {
+			all = append(all, keys[i]) // by its text a cluster finds the server
+			continue
+		}
+		all = append(all, &keys[i])
+	}
+	return append(all, args...)
 }
 
 // call is a script that is sent to Redis.

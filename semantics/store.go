@@ -57,6 +57,12 @@ type Sharer interface {
 	) (value []byte, age time.Duration, err error)
 }
 
+// Counter is a Store that counts many entities at the cost of few, for those who watch all of them. Runtimes counts
+// queues and subscriptions as Runtime does, and blocks. Its answers are in the order of paths; nil for what is not there.
+type Counter interface {
+	Runtimes(ctx context.Context, paths []string) ([]*Runtime, error)
+}
+
 // Health is what a Store says of itself when it can serve.
 type Health struct {
 	Store    string   // what it is and where, without secrets: "redis 7.0.15 at 127.0.0.1:6379"

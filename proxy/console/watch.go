@@ -11,20 +11,20 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// What the watch costs: it counts readsInTick entities in a tick, each with one call of a script. Those that change come
-// first, so that a page about few busy entities is a second old and one about thousands some more.
+// What the watch costs: it counts readsInTick entities in a tick, in one round trip and one for each topic. Those that
+// change come first, so that a page about few busy entities is a second old and one about thousands some more.
 const (
-	tick         = time.Second
-	quietTick    = 10 * time.Second // while no page is open
-	readsInTick  = 50
-	hotReads     = 40               // of them at most for entities that change
-	hotFor       = 30 * time.Second // after the last change
-	firstReads   = 500              // in a tick, while there are entities that were never counted
-	readers      = 4                // calls at a time
-	listInterval = 10 * time.Second // between two lists of all entities, at least
-	listShare    = 100              // and at least this many times what the last one took
-	readTimeout  = 5 * time.Second
-	keepsFor     = time.Hour // without a page, before the history is dropped
+	tick          = time.Second
+	quietTick     = 10 * time.Second // while no page is open
+	readsInTick   = 50
+	hotReads      = 40               // of them at most for entities that change
+	hotFor        = 30 * time.Second // after the last change
+	firstReads    = 500              // in a tick, while there are entities that were never counted
+	countedInCall = 100              // queues and subscriptions, at most
+	listInterval  = 10 * time.Second // between two lists of all entities, at least
+	listShare     = 500              // and at least this many times what the last one took
+	readTimeout   = 5 * time.Second
+	keepsFor      = time.Hour // without a page, before the history is dropped
 )
 
 // entity is an entity under watch.
@@ -289,55 +289,65 @@ func (w *watch) due(now time.Time) (chosen []*entity, isFirst bool) {
 	return chosen, false
 }
 
-// read counts entities, some at a time, and reports whether the store can be read.
+// read counts entities, and reports whether the store can be read. Queues and subscriptions are counted some in a call,
+// if the store can do that.
 func (w *watch) read(ctx context.Context, chosen []*entity) bool {
-	next, failed := make(chan *entity), make(chan struct{})
-	fail := sync.OnceFunc(func() { close(failed) })
-	var work sync.WaitGroup
-	for range min(readers, len(chosen)) {
-		work.Go(func() {
-			for e := range next {
-				if !w.readOne(ctx, e) {
-					fail()
-				}
-			}
-		})
-	}
+	var sources, others []*entity
 	for _, e := range chosen {
-		select {
-		case next <- e:
-			continue
-		case <-failed:
-		case <-ctx.Done():
+		if _, isCounter := w.store.(semantics.Counter); isCounter && kinds[e.Kind] != semantics.TopicKind {
+			sources = append(sources, e)
+		} else {
+			others = append(others, e)
 		}
-		break
 	}
-	close(next)
-	work.Wait()
-	select {
-	case <-failed:
-		return false
-	default:
-		return ctx.Err() == nil
+	for some := range slices.Chunk(sources, countedInCall) {
+		if !w.readSome(ctx, some) {
+			return false
+		}
 	}
+	for _, e := range others {
+		if !w.readOne(ctx, e) {
+			return false
+		}
+	}
+	return ctx.Err() == nil
 }
 
-func (w *watch) readOne(ctx context.Context, e *entity) bool {
-	kind := kinds[e.Kind]
+// readSome counts queues and subscriptions in one call.
+func (w *watch) readSome(ctx context.Context, some []*entity) bool {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	n, err := w.store.Runtime(ctx, kind, e.key)
-	now := time.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if semantics.CodeOf(err) == semantics.EntityNotFound {
-		e.readAt = now // the next list shows that it is gone
-		return true
+	keys := make([]string, len(some))
+	for i, e := range some {
+		keys[i] = e.key
 	}
+	counts, err := w.store.(semantics.Counter).Runtimes(ctx, keys)
 	if err != nil {
 		return false
 	}
-	w.note(e, &n, now)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	for i, e := range some {
+		w.take(e, counts[i], now)
+	}
+	return true
+}
+
+func (w *watch) readOne(ctx context.Context, e *entity) bool {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	n, err := w.store.Runtime(ctx, kinds[e.Kind], e.key)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case err == nil:
+		w.take(e, &n, time.Now())
+	case semantics.CodeOf(err) == semantics.EntityNotFound:
+		w.take(e, nil, time.Now())
+	default:
+		return false
+	}
 	return true
 }
 
@@ -345,6 +355,15 @@ var kinds = map[string]semantics.Kind{
 	semantics.QueueKind.String():        semantics.QueueKind,
 	semantics.TopicKind.String():        semantics.TopicKind,
 	semantics.SubscriptionKind.String(): semantics.SubscriptionKind,
+}
+
+// take takes over the counts of an entity; nil: it is gone, as the next list shows. The caller holds mu.
+func (w *watch) take(e *entity, n *semantics.Runtime, now time.Time) {
+	if n == nil {
+		e.readAt = now
+		return
+	}
+	w.note(e, n, now)
 }
 
 // note takes over the counts of an entity. The caller holds mu.

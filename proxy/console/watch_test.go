@@ -17,7 +17,8 @@ import (
 type entitiesOf struct {
 	mu     sync.Mutex // of what follows: the watch reads while a test changes it
 	counts map[string]*semantics.Runtime
-	calls  int
+	calls  int // entities that were counted
+	trips  int // calls that counted some
 	fails  bool
 }
 
@@ -72,6 +73,27 @@ func (s *entitiesOf) Runtime(_ context.Context, _ semantics.Kind, path string) (
 		return *n, nil
 	}
 }
+
+func (s *entitiesOf) Runtimes(_ context.Context, paths []string) ([]*semantics.Runtime, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls += len(paths)
+	s.trips++
+	if s.fails {
+		return nil, errors.New("down")
+	}
+	all := make([]*semantics.Runtime, len(paths))
+	for i, path := range paths {
+		if n := s.counts[path]; n != nil {
+			now := *n
+			all[i] = &now
+		}
+	}
+	return all, nil
+}
+
+// onlyOne is a store that counts one at a time.
+type onlyOne struct{ Entities }
 
 func queues(n int) *entitiesOf {
 	s := &entitiesOf{counts: map[string]*semantics.Runtime{}}
@@ -152,6 +174,43 @@ func TestReadsAreBounded(t *testing.T) {
 		defer w.mu.Unlock()
 		if e := w.entities["queue-1234"]; e.In != 7 || e.Available != busy.Available || len(e.history.samples) < 2 {
 			t.Errorf("a busy queue is %+v, want 7 a second", e.row)
+		}
+	})
+}
+
+// A thousand queues under watch cost a round trip a second, however many of them change, and fifty counts.
+func TestAWatchedThousandCostsARoundTripASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := queues(1000)
+		w := begin(t, s)
+		defer w.open("")()
+		pass(2*tick + tick/2)
+		s.set(func() { s.trips, s.calls = 0, 0 })
+		for range 30 {
+			s.set(func() {
+				for _, n := range s.counts {
+					n.LastSequence, n.Active, n.Available = n.LastSequence+1, n.Active+1, n.Available+1
+				}
+			})
+			pass(tick)
+		}
+		if s.trips > 30 || s.calls > 30*readsInTick || s.calls < 30*readsInTick*9/10 {
+			t.Errorf("%d round trips and %d counts in 30 s", s.trips, s.calls)
+		}
+	})
+}
+
+// A store that counts one at a time, as that in memory, is counted so.
+func TestOneAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := queues(7)
+		s.counts["queue-0003"].Available = 5
+		w := newWatch(onlyOne{s}, func() bool { return true }, true)
+		w.look(t.Context())
+		if e := w.entities["queue-0003"]; s.trips > 0 || s.calls < 7 || e.Available != 5 {
+			t.Errorf("%d calls, %d of them for some, %+v", s.calls, s.trips, e.row)
 		}
 	})
 }

@@ -156,7 +156,7 @@ func (s *Command) serve(ctx context.Context, config proxy.Config, opened *store.
 	if config.Tracing != nil {
 		options = append(options, broker.WithStamp(proxy.TraceContext))
 	}
-	config.Entities, config.Sharer = opened, opened.Sharer
+	config.Entities, config.Sharer = opened.Store, opened.Sharer
 	broker := broker.New(opened, options...)
 	defer broker.Close()
 	sidecar, err := proxy.New(config, broker, opened.Checker, logger, metrics)
