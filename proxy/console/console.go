@@ -51,14 +51,12 @@ type Console struct {
 //
 //	/ui/              the pages
 //	/ui/live          a stream of events: the entities, and what changes of them
-//	/ui/history       the last hour of an entity
 //	/ui/explain       what a rule does with a message
 //	/ui/api/v1/...    the JSON API
 func New(config Config) *Console {
 	c := &Console{config: config, watch: newWatch(config.Entities, config.Readiness.StoreUp, config.Always), stopping: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Prefix+"live", c.live)
-	mux.HandleFunc("GET "+Prefix+"history", c.history)
 	mux.HandleFunc("POST "+Prefix+"explain", c.explain)
 	mux.Handle(Prefix+"api/", http.StripPrefix(Prefix+"api", c.api()))
 	mux.Handle(Prefix, http.StripPrefix(Prefix, http.HandlerFunc(servePages)))

@@ -35,14 +35,14 @@ type about struct {
 
 // event is what a page gets.
 type event struct {
-	Now     int64    `json:"now"` // ms since 1970, by the clock of the sidecar
-	About   *about   `json:"about,omitempty"`
-	Reset   bool     `json:"reset,omitempty"` // rows are all that there are
-	Listed  bool     `json:"listed"`          // false: there may be more entities than were sent
-	Rows    []row    `json:"rows,omitempty"`
-	Gone    []string `json:"gone,omitempty"`
-	History *columns `json:"history,omitempty"` // of all entities together, in the first event
-	Totals  *columns `json:"totals,omitempty"`  // the newest of it, if it is new
+	Now    int64    `json:"now"` // ms since 1970, by the clock of the sidecar
+	About  *about   `json:"about,omitempty"`
+	Reset  bool     `json:"reset,omitempty"` // rows are all that there are
+	Listed bool     `json:"listed"`          // false: there may be more entities than were sent
+	Rows   []row    `json:"rows,omitempty"`
+	Gone   []string `json:"gone,omitempty"`
+	Totals *columns `json:"totals,omitempty"` // what the page has not of the last hour of all entities together
+	Shown  *columns `json:"shown,omitempty"`  // the same of the entity that the page shows alone
 }
 
 // page is one stream of events.
@@ -50,7 +50,9 @@ type page struct {
 	console *Console
 	caller  access.Caller
 	version uint64 // of the watch, that the page has
+	shows   string // key of the entity that it shows alone; "": all
 	sampled int64  // time of the last sample of the totals that the page has
+	seen    int64  // the same of the entity that it shows
 	about   []byte // that it has, as JSON
 }
 
@@ -77,7 +79,7 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not keep events back
-	p := &page{console: c, caller: caller}
+	p := &page{console: c, caller: caller, shows: shows}
 	p.stream(r.Context(), w)
 }
 
@@ -108,7 +110,7 @@ func (p *page) stream(ctx context.Context, w http.ResponseWriter) {
 
 // isNews reports whether a page does not have what is in an event.
 func (e *event) isNews() bool {
-	return e.About != nil || e.Reset || len(e.Rows) > 0 || len(e.Gone) > 0 || e.Totals != nil
+	return e.About != nil || e.Reset || len(e.Rows) > 0 || len(e.Gone) > 0 || e.Totals != nil || e.Shown != nil
 }
 
 func write(w http.ResponseWriter, e *event) error {
@@ -144,26 +146,14 @@ func (p *page) next(ctx context.Context) (*event, <-chan struct{}) {
 			e.Gone = append(e.Gone, gone.path)
 		}
 	}
-	p.addTotals(e, &w.totals)
+	if p.caller.Permit(access.Right{Claims: access.Listen}) == nil { // it may see all
+		e.Totals = w.totals.since(&p.sampled)
+	}
+	if one := w.entities[p.shows]; one != nil {
+		e.Shown = one.history.since(&p.seen)
+	}
 	p.version = w.version
 	return e, w.changed
-}
-
-// addTotals adds what the page has not of the history of all entities, if it may see all.
-func (p *page) addTotals(e *event, totals *ring) {
-	if p.caller.Permit(access.Right{Claims: access.Listen}) != nil {
-		return
-	}
-	if p.version == 0 {
-		all := totals.columns()
-		e.History = &all
-	} else if n := len(totals.samples); n > 0 && totals.samples[n-1].at > p.sampled {
-		newest := (&ring{samples: totals.samples[n-1:]}).columns()
-		e.Totals = &newest
-	}
-	if n := len(totals.samples); n > 0 {
-		p.sampled = totals.samples[n-1].at
-	}
 }
 
 // news returns what is known of the sidecar, unless the page has it.
@@ -185,20 +175,6 @@ func (p *page) sees(path string) bool { return p.caller.Permit(mayCount(path)) =
 
 // mayCount is the right to see the counts of an entity: a receiver can count what it can peek at.
 func mayCount(path string) access.Right { return access.Right{Claims: access.Listen, Path: path} }
-
-// history returns the last hour of an entity.
-func (c *Console) history(w http.ResponseWriter, r *http.Request) {
-	caller, err := c.authenticate(r)
-	key := semantics.Fold(r.URL.Query().Get("entity"))
-	if err == nil {
-		err = caller.Permit(mayCount(key))
-	}
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	writeJSON(w, http.StatusOK, c.watch.historyOf(key))
-}
 
 // authenticate returns the caller of a request.
 func (c *Console) authenticate(r *http.Request) (access.Caller, error) {

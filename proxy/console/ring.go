@@ -121,6 +121,20 @@ func (r *ring) columns() columns {
 	return c
 }
 
+// since returns the samples after a time, which becomes that of the last one; nil if there are none.
+func (r *ring) since(last *int64) *columns {
+	first := len(r.samples)
+	for first > 0 && r.samples[first-1].at > *last {
+		first--
+	}
+	if first == len(r.samples) {
+		return nil
+	}
+	*last = r.samples[len(r.samples)-1].at
+	c := (&ring{samples: r.samples[first:]}).columns()
+	return &c
+}
+
 // round returns a number with two decimals, so that its text is short.
 func round(n float32) float64 {
 	const hundred = 100

@@ -105,16 +105,6 @@ func (w *watch) openPages() int {
 	return w.pages
 }
 
-// historyOf returns the last hour of an entity; nothing if there is no such entity.
-func (w *watch) historyOf(key string) columns {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if e := w.entities[key]; e != nil {
-		return e.history.columns()
-	}
-	return (&ring{}).columns()
-}
-
 // run reads until ctx ends.
 func (w *watch) run(ctx context.Context) {
 	for ctx.Err() == nil {

@@ -1,5 +1,5 @@
 // Calls of the sidecar. All addresses are relative, so that the console works below any path of a proxy.
-import { changed, live, take } from "./store";
+import { changed, emptySeries, live, take } from "./store";
 import type { Failure, LiveEvent } from "./types";
 
 const tokenKey = "sidebus-token";
@@ -40,11 +40,6 @@ export function call<T>(method: string, path: string, body?: unknown): Promise<T
   return request<T>(method, "api" + path, body);
 }
 
-/** get gets a page of the console itself. */
-export function get<T>(path: string): Promise<T> {
-  return request<T>("GET", path);
-}
-
 /** post posts to the console itself. */
 export function post<T>(path: string, body: unknown): Promise<T> {
   return request<T>("POST", path, body);
@@ -66,6 +61,7 @@ let current: AbortController | null = null;
 /** follow opens the stream of events, and opens it again when it ends. shows is the entity of the page, or empty. */
 export function follow(shows: string): void {
   current?.abort();
+  live.shown = emptySeries();
   const mine = new AbortController();
   current = mine;
   void keepOpen(shows, mine.signal);

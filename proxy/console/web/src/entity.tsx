@@ -1,6 +1,6 @@
 // The page of one entity: what it holds and did in the last hour, its options, its rules.
 import { useEffect, useState } from "preact/hooks";
-import { call, follow, get, Refused } from "./api";
+import { call, follow } from "./api";
 import { Chart } from "./chart";
 import { Confirm } from "./confirm";
 import { bytes, count, exact, local, rate, span, utc } from "./format";
@@ -8,9 +8,9 @@ import { addressOf, named, resourceOf } from "./route";
 import { Rules } from "./rules";
 import { Settings } from "./settings";
 import { states } from "./states";
-import { emptySeries, live, seriesOf, useLive, type Series } from "./store";
+import { live, useLive } from "./store";
 import { ownName, topicOf } from "./tree";
-import type { Columns, Row } from "./types";
+import type { Row } from "./types";
 import { sentence, short } from "./warnings";
 
 export function Entity({ path }: { path: string }) {
@@ -113,26 +113,7 @@ function Counts({ row, now }: { row: Row; now: number }) {
 
 /** Charts are the last hour: the samples of the sidecar, and what the stream has sent since. */
 function Charts({ row }: { row: Row }) {
-  const [past, setPast] = useState<Series>(emptySeries());
-  const [failure, setFailure] = useState("");
-  useEffect(() => {
-    let ended = false;
-    const load = async () => {
-      try {
-        const columns = await get<Columns>("history?entity=" + encodeURIComponent(row.path));
-        if (!ended) setPast(seriesOf(columns));
-      } catch (error) {
-        if (!ended) setFailure(error instanceof Refused ? error.message : "");
-      }
-    };
-    void load();
-    const timer = setInterval(load, 10_000); // as often as the sidecar takes a sample
-    return () => {
-      ended = true;
-      clearInterval(timer);
-    };
-  }, [row.path]);
-  if (failure) return <p class="notice bad">{failure}</p>;
+  const past = live.shown;
   const second = Math.round((Date.now() + live.skew) / 1000);
   const at = [...past.at, second];
   const add = (values: number[], n: number | undefined) => [...values, n ?? 0];

@@ -29,6 +29,7 @@ export const live = {
   rows: new Map<string, Row>(),
   trails: new Map<string, Trail>(),
   totals: emptySeries(),
+  shown: emptySeries(), // of the entity that the page shows alone
   paused: false,
   version: 0,
 };
@@ -56,14 +57,14 @@ export function emptySeries(): Series {
   return { at: [], available: [], locked: [], deferred: [], scheduled: [], dead: [], in: [], out: [], rise: [], age: [] };
 }
 
-/** seriesOf fills in what a stretch of columns leaves out. */
-export function seriesOf(columns: Columns): Series {
-  const all = emptySeries();
-  extend(all, columns);
-  return all;
-}
-
+/** extend adds samples, and takes the place of those that the sidecar sends again after the connection was lost. */
 function extend(to: Series, columns: Columns): void {
+  const first = columns.at[0] ?? Infinity;
+  const kept = to.at.findIndex((second) => second >= first);
+  if (kept >= 0) {
+    to.at.splice(kept);
+    for (const name of series) to[name].splice(kept);
+  }
   to.at.push(...columns.at);
   for (const name of series) to[name].push(...(columns[name] ?? columns.at.map(() => 0)));
   const last = to.at[to.at.length - 1] ?? 0;
@@ -92,8 +93,8 @@ export function take(event: LiveEvent): void {
   }
   const second = Math.round(event.now / 1000);
   for (const row of live.rows.values()) step(row, second);
-  if (event.history) live.totals = seriesOf(event.history);
   if (event.totals) extend(live.totals, event.totals);
+  if (event.shown) extend(live.shown, event.shown);
   if (!live.paused) changed();
 }
 

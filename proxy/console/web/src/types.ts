@@ -74,8 +74,8 @@ export interface LiveEvent {
   listed: boolean;
   rows?: Row[];
   gone?: string[];
-  history?: Columns;
   totals?: Columns;
+  shown?: Columns;
 }
 
 export interface Failure {
