@@ -7,11 +7,13 @@
 #   test/install.sh npm       npm, which installs what a benchmark of other queues needs
 #   test/install.sh rabbitmq  rabbitmq-server, which a benchmark compares with
 #   test/install.sh buildah   buildah, at least version 1.28, which builds images without a Docker daemon
-#   test/install.sh chromium  chromium, at least version 130, in which the console is tested
+#   test/install.sh chromium  chromium or google-chrome, at least version 130, in which the console is tested
 # Prints nothing when all is well, and exits 1 with the reason when it can do nothing.
 set -euo pipefail
 
 readonly what="${1:?usage: test/install.sh redis|python|node|java|npm|rabbitmq|buildah|chromium}" least=7 least_node=18 least_java=17 least_buildah=28 least_chromium=130
+# As test/console/browser/browser.mjs looks for them.
+readonly chromiums="chromium chromium-browser google-chrome google-chrome-stable"
 
 redis_fits() { # is there a server that is new enough?
   local program version
@@ -43,12 +45,14 @@ buildah_fits() { # 1.28 leaves out the stages that a target does not need
   return 1
 }
 
-chromium_fits() { # Ubuntu's package is only a stub for a snap
-  local version
-  command -v chromium >/dev/null || return 1
-  version="$(chromium --version 2>/dev/null | sed -n 's/^Chromium \([0-9]*\)\..*/\1/p')"
-  if ((${version:-0} >= least_chromium)); then return 0; fi
-  echo "chromium on PATH is version ${version:-unknown}; at least $least_chromium is needed" >&2
+chromium_fits() { # is there a browser of Chromium's that is new enough? A stub that would install a snap has no version
+  local program version
+  for program in $chromiums; do
+    command -v "$program" >/dev/null || continue
+    version="$("$program" --version 2>/dev/null | sed -n 's/^[A-Za-z ]* \([0-9]*\)\..*/\1/p')"
+    if ((${version:-0} >= least_chromium)); then return 0; fi
+    echo "$program on PATH is version ${version:-unknown}; at least $least_chromium is needed" >&2
+  done
   return 1
 }
 
@@ -95,7 +99,7 @@ case "$what" in
   npm) brew=node apt=npm hint=npm ;;
   rabbitmq) brew=rabbitmq apt=rabbitmq-server hint="rabbitmq-server 3.10 or later" ;;
   buildah) brew=buildah apt=buildah hint="buildah 1.$least_buildah or later, on Linux" ;;
-  chromium) brew=chromium apt=chromium hint="chromium $least_chromium or later; on Ubuntu, Debian's package or one of Chromium's builds" ;;
+  chromium) brew=chromium apt=chromium hint="chromium (Debian, Fedora, Alpine, brew) or google-chrome, version $least_chromium or later, on PATH; the packages of Ubuntu only install a snap, so take google-chrome-stable from dl.google.com/linux there" ;;
   *) echo "test/install.sh: redis, python, node, java, npm, rabbitmq, buildah or chromium, not $what" >&2; exit 2 ;;
 esac
 

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { mkdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { delimiter, join } from "node:path";
 
 const web = new URL("../../../proxy/console/web/", import.meta.url);
 const require = createRequire(new URL("package.json", web));
@@ -11,7 +12,9 @@ const axe = await readFile(require.resolve("axe-core/axe.min.js"), "utf8");
 
 export const url = process.env.CONSOLE_URL ?? "";
 const shots = process.env.CONSOLE_SHOTS ?? ".tmp/console";
-const program = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser"].find((p) => p && existsSync(p));
+const program = (process.env.PATH ?? "").split(delimiter)
+  .flatMap((folder) => ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"].map((name) => join(folder, name)))
+  .find((path) => existsSync(path));
 
 /** run runs steps in order. A step is a function of a page; its name is written when it has passed. */
 export async function run(steps) {
