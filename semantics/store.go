@@ -58,7 +58,8 @@ type Sharer interface {
 }
 
 // Counter is a Store that counts many entities at the cost of few, for those who watch all of them. Runtimes counts
-// queues and subscriptions as Runtime does, and blocks. Its answers are in the order of paths; nil for what is not there.
+// queues and subscriptions as Runtime does, and blocks. Its answers are in the order of paths; nil for what is not
+// there.
 type Counter interface {
 	Runtimes(ctx context.Context, paths []string) ([]*Runtime, error)
 }

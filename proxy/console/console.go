@@ -1,6 +1,6 @@
-// Package console serves the web console: pages in a browser that show queues, topics and subscriptions as they are now,
-// and the API with which the pages act. Nothing here decides a rule: acts are calls of the API, with its checks and its
-// audit.
+// Package console serves the web console: pages in a browser that show queues, topics and subscriptions as they are
+// now, and the API with which the pages act. Nothing here decides a rule: acts are calls of the API, with its checks and
+// its audit.
 package console
 
 import (
@@ -54,7 +54,10 @@ type Console struct {
 //	/ui/explain       what a rule does with a message
 //	/ui/api/v1/...    the JSON API
 func New(config Config) *Console {
-	c := &Console{config: config, watch: newWatch(config.Entities, config.Readiness.StoreUp, config.Always), stopping: make(chan struct{})}
+	c := &Console{
+		config: config, watch: newWatch(config.Entities, config.Readiness.StoreUp, config.Always),
+		stopping: make(chan struct{}),
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Prefix+"live", c.live)
 	mux.HandleFunc("POST "+Prefix+"explain", c.explain)

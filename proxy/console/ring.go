@@ -24,7 +24,8 @@ type sample struct {
 
 // isQuietAfter reports whether nothing has happened since another sample.
 func (s sample) isQuietAfter(o sample) bool {
-	return s.in == 0 && s.out == 0 && s.rise == 0 && o.in == 0 && o.out == 0 && o.rise == 0 && s.age == 0 && o.age == 0 &&
+	return s.in == 0 && s.out == 0 && s.rise == 0 && o.in == 0 && o.out == 0 && o.rise == 0 &&
+		s.age == 0 && o.age == 0 &&
 		s.available == o.available && s.locked == o.locked && s.deferred == o.deferred && s.scheduled == o.scheduled &&
 		s.dead == o.dead
 }

@@ -41,8 +41,8 @@ type row struct {
 	rates
 	Warnings []warning `json:"warnings,omitempty"`
 
-	// Recent are the last minutes, oldest first: seconds since 1970, then what arrived, left and became a dead letter in
-	// a second. Only in the first event of a stream.
+	// Recent are the last minutes, oldest first: seconds since 1970, then what arrived, left and became a dead letter
+	// in a second. Only in the first event of a stream.
 	Recent [][4]float64 `json:"recent,omitempty"`
 }
 

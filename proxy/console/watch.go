@@ -22,7 +22,7 @@ const (
 	firstReads    = 500              // in a tick, while there are entities that were never counted
 	countedInCall = 100              // queues and subscriptions, at most
 	listInterval  = 10 * time.Second // between two lists of all entities, at least
-	listShare     = 500              // and at least this many times what the last one took
+	listShare     = 100              // and at least this many times what the last one took
 	readTimeout   = 5 * time.Second
 	keepsFor      = time.Hour // without a page, before the history is dropped
 )
@@ -73,12 +73,14 @@ const maxRemovals = 1000 // that are remembered; a page that is further behind g
 func newWatch(store Entities, isUp func() bool, always bool) *watch {
 	return &watch{
 		store: store, isUp: isUp, always: always, woken: make(chan struct{}, 1), shown: map[string]int{},
-		entities: map[string]*entity{}, changed: make(chan struct{}), version: 1, // a page that has nothing has version 0
+		entities: map[string]*entity{}, changed: make(chan struct{}),
+		version: 1, // a page that has nothing has version 0
 	}
 }
 
-// open counts a page, which shows one entity alone or all of them (""), until close is called.
-func (w *watch) open(shows string) (close func()) {
+// open counts a page, which shows one entity alone or all of them (""), until the function that
+// it returns is called.
+func (w *watch) open(shows string) func() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pages++
@@ -226,8 +228,8 @@ func (w *watch) place(listed semantics.Entity, found map[string]bool) {
 		w.entities[key] = &entity{row: fresh, key: key, version: w.version + 1}
 		return
 	}
-	if e.Status != fresh.Status || e.ForwardTo != fresh.ForwardTo || e.DeadTo != fresh.DeadTo || e.MaxSize != fresh.MaxSize ||
-		e.Sessions != fresh.Sessions || e.Path != fresh.Path {
+	if e.Status != fresh.Status || e.ForwardTo != fresh.ForwardTo || e.DeadTo != fresh.DeadTo ||
+		e.MaxSize != fresh.MaxSize || e.Sessions != fresh.Sessions || e.Path != fresh.Path {
 		e.Status, e.ForwardTo, e.DeadTo, e.MaxSize = fresh.Status, fresh.ForwardTo, fresh.DeadTo, fresh.MaxSize
 		e.Sessions, e.Path, e.version = fresh.Sessions, fresh.Path, w.version+1
 	}

@@ -194,7 +194,7 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 		return semantics.Runtime{
 			Scheduled: int64(len(q.scheduled.messages)), SizeInBytes: q.bytes(),
 			Subscriptions: int64(q.countSubscriptions()), LastSequence: q.lastSequence,
-			CreatedAt:     q.createdAt, UpdatedAt: q.updatedAt, AccessedAt: q.accessedAt,
+			CreatedAt: q.createdAt, UpdatedAt: q.updatedAt, AccessedAt: q.accessedAt,
 		}, nil
 	}
 	s.look(q, now)

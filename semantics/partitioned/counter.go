@@ -6,8 +6,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// Runtimes implements semantics.Counter. What has several partitions is counted alone, and what seems not to be there is
-// looked for alone, because it may have some by now.
+// Runtimes implements semantics.Counter. What has several partitions is counted alone, and what seems not to be there
+// is looked for alone, because it may have some by now.
 func (s *Store) Runtimes(ctx context.Context, paths []string) ([]*semantics.Runtime, error) {
 	all := make([]*semantics.Runtime, len(paths))
 	if counter, ok := s.below.(semantics.Counter); ok {

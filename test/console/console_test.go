@@ -65,3 +65,9 @@ func TestEntity(t *testing.T) {
 	s.open()
 	browse(t, "entity.mjs", s.ui())
 }
+
+func TestMessages(t *testing.T) {
+	s := openShop(t, store(t)...)
+	s.fill()
+	browse(t, "messages.mjs", s.ui())
+}

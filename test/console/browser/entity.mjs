@@ -18,6 +18,7 @@ await run({
   },
   "options are changed, and what changes is shown before": async (browser) => {
     const page = await open(browser, { path: entity("reports"), allow: /400/ });
+    await page.getByRole("tab", { name: "options" }).click();
     await page.getByLabel("Lock duration").fill("45s");
     await page.getByLabel("Dead-letter expired").check();
     await page.getByText("Lock duration 1m → 45s").waitFor();
@@ -41,6 +42,7 @@ await run({
   },
   "rules are tested, added and deleted": async (browser) => {
     const page = await open(browser, { path: entity("events/subscriptions/warehouse"), allow: /400/ });
+    await page.getByRole("tab", { name: "rules" }).click();
     await page.getByRole("heading", { name: "$Default" }).waitFor();
     await page.getByLabel("Name").fill("big");
     await page.getByLabel("Filter").fill("total > 100 AND region = 'us'");
@@ -101,6 +103,7 @@ await run({
       for (const dark of [false, true]) {
         const page = await open(browser, { width, height, dark, path: entity("invoices") });
         await until("charts", async () => (await page.locator(".u-over").count()) === 3);
+        await page.getByRole("tab", { name: "options" }).click();
         await page.getByLabel("Lock duration").waitFor();
         await accessible(page);
         await shoot(page, `entity-${width}-${dark ? "dark" : "light"}`);

@@ -5,6 +5,7 @@ import { Chart } from "./chart";
 import { Confirm } from "./confirm";
 import { bytes, count, exact, local, rate, span, utc } from "./format";
 import { addressOf, named, resourceOf } from "./route";
+import { Messages } from "./messages";
 import { Rules } from "./rules";
 import { Settings } from "./settings";
 import { states } from "./states";
@@ -32,10 +33,10 @@ export function Entity({ path }: { path: string }) {
   return <Known row={row} key={row.path} />;
 }
 
-type Tab = "options" | "rules" | "subscriptions";
+type Tab = "messages" | "options" | "rules" | "subscriptions";
 
 function Known({ row }: { row: Row }) {
-  const tabs: Tab[] = row.kind === "subscription" ? ["rules", "options"] : row.kind === "topic" ? ["subscriptions", "options"] : ["options"];
+  const tabs: Tab[] = row.kind === "subscription" ? ["messages", "rules", "options"] : row.kind === "topic" ? ["subscriptions", "options"] : ["messages", "options"];
   const [tab, setTab] = useState<Tab>(tabs[0] ?? "options");
   const [deleting, setDeleting] = useState(false);
   const now = Date.now() + live.skew;
@@ -75,6 +76,7 @@ function Known({ row }: { row: Row }) {
         ))}
       </div>
       <section id="panel" role="tabpanel" aria-labelledby={"tab-" + tab}>
+        {tab === "messages" && <Messages row={row} />}
         {tab === "options" && <Settings row={row} />}
         {tab === "rules" && <Rules row={row} />}
         {tab === "subscriptions" && <Subscriptions topic={row} />}
