@@ -1,8 +1,10 @@
 package sidecartest
 
 import (
+	"bufio"
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -29,4 +31,30 @@ func LaunchConsole(t testing.TB, args ...string) *Console {
 // Get gets a page.
 func (c *Console) Get(ctx context.Context, path string) Answer {
 	return call(ctx, http.MethodGet, "http://"+c.Addr+path, "")
+}
+
+// AwaitEvent opens the page of an entity, and reads what the console streams to it until an event contains a text.
+func (c *Console) AwaitEvent(t testing.TB, entity, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.Addr+"/ui/live?entity="+entity, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	events := bufio.NewReader(answer.Body)
+	for {
+		event, err := events.ReadString('\n')
+		if err != nil {
+			t.Fatalf("no event contains %s: %v", text, err)
+		}
+		if strings.Contains(event, text) {
+			return
+		}
+	}
 }
