@@ -23,8 +23,28 @@ func consoled(t *testing.T, mode proxy.ConsoleMode, change ...func(*proxy.Config
 	}}, change...)...)
 }
 
+// uiAnswer is an answer of the console.
+type uiAnswer struct {
+	StatusCode int
+	Status     string
+	Header     http.Header
+	Text       string
+}
+
 // ui makes a request of the console. headers are names and values.
-func (s *sidecar) ui(method, path, body string, headers ...string) *http.Response {
+func (s *sidecar) ui(method, path, body string, headers ...string) uiAnswer {
+	s.t.Helper()
+	answer := s.uiStream(method, path, body, headers...)
+	defer answer.Body.Close() //nolint:errcheck // only read from
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return uiAnswer{StatusCode: answer.StatusCode, Status: answer.Status, Header: answer.Header, Text: string(text)}
+}
+
+// uiStream is like ui, and leaves the body of the answer to the caller, who closes it.
+func (s *sidecar) uiStream(method, path, body string, headers ...string) *http.Response {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.proxy.AdminAddr().String()+path, strings.NewReader(body))
 	if err != nil {
@@ -42,21 +62,15 @@ func (s *sidecar) ui(method, path, body string, headers ...string) *http.Respons
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { _ = answer.Body.Close() })
 	return answer
-}
-
-func textOf(answer *http.Response) string {
-	text, _ := io.ReadAll(answer.Body)
-	return string(text)
 }
 
 func TestConsolePages(t *testing.T) {
 	t.Parallel()
 	s := consoled(t, proxy.ConsoleOn)
 	page := s.ui(http.MethodGet, "/ui/", "")
-	if text := textOf(page); page.StatusCode != http.StatusOK || !strings.Contains(text, "console.js") {
-		t.Errorf("got %s %s", page.Status, text)
+	if page.StatusCode != http.StatusOK || !strings.Contains(page.Text, "console.js") {
+		t.Errorf("got %s %s", page.Status, page.Text)
 	}
 	for name, want := range map[string]string{
 		"Content-Type": "text/html", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
@@ -91,12 +105,12 @@ func TestConsoleActs(t *testing.T) {
 	t.Parallel()
 	s := consoled(t, proxy.ConsoleOn)
 	if got := s.ui(http.MethodPut, "/ui/api/v1/queues/new", `{}`); got.StatusCode != http.StatusOK {
-		t.Errorf("got %s %s", got.Status, textOf(got))
+		t.Errorf("got %s %s", got.Status, got.Text)
 	}
 	if log := s.log.String(); !strings.Contains(log, "msg=audit method=Admin.EnsureQueue wire=http code=OK entity=queues/new peer=127.0.0.1:") {
 		t.Errorf("no line of audit in %s", log)
 	}
-	if got := s.ui(http.MethodPut, "/ui/api/v1/queues/new", `{"none":1}`); !strings.Contains(textOf(got), "INVALID_ARGUMENT") {
+	if got := s.ui(http.MethodPut, "/ui/api/v1/queues/new", `{"none":1}`); !strings.Contains(got.Text, "INVALID_ARGUMENT") {
 		t.Errorf("got %s", got.Status)
 	}
 	for name, headers := range map[string][]string{
@@ -153,11 +167,15 @@ type liveEvent struct {
 	Totals, Shown *struct{ At []int64 }
 }
 
-// events returns the next event of a stream.
-func events(t *testing.T, answer *http.Response) func() liveEvent {
+// events opens a stream, and returns what returns its next event.
+func (s *sidecar) events(path string, headers ...string) func() liveEvent {
+	t := s.t
 	t.Helper()
+	answer := s.uiStream(http.MethodGet, path, "", headers...)
+	t.Cleanup(func() { _ = answer.Body.Close() })
 	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
-		t.Fatalf("got %s %s", answer.Status, textOf(answer))
+		text, _ := io.ReadAll(answer.Body)
+		t.Fatalf("got %s %s", answer.Status, text)
 	}
 	lines := bufio.NewReader(answer.Body)
 	return func() (e liveEvent) {
@@ -181,7 +199,7 @@ func events(t *testing.T, answer *http.Response) func() liveEvent {
 func TestConsoleLive(t *testing.T) {
 	t.Parallel()
 	s := consoled(t, proxy.ConsoleOn)
-	next := events(t, s.ui(http.MethodGet, "/ui/live", ""))
+	next := s.events("/ui/live")
 	first := next()
 	if first.About == nil || first.About.Namespace != "shop" || first.About.Store.State != "ready" {
 		t.Fatalf("the first event is %+v", first)
@@ -219,13 +237,13 @@ func TestConsoleLive(t *testing.T) {
 func TestConsoleStreamsTheHistoryOfAnEntity(t *testing.T) {
 	t.Parallel()
 	s := consoled(t, proxy.ConsoleOn)
-	next := events(t, s.ui(http.MethodGet, "/ui/live?entity=Orders", ""))
+	next := s.events("/ui/live?entity=Orders")
 	for n := 0; n < 2; {
 		if e := next(); e.Shown != nil {
 			n += len(e.Shown.At)
 		}
 	}
-	again := events(t, s.ui(http.MethodGet, "/ui/live?entity=orders", ""))
+	again := s.events("/ui/live?entity=orders")
 	if e := again(); e.Shown == nil || len(e.Shown.At) < 2 {
 		t.Errorf("the first event of a second page is %+v", e)
 	}
@@ -274,7 +292,7 @@ func TestConsoleShowsWhatThePolicyGrants(t *testing.T) {
 		caller  string
 		want    []string
 	}{{all, "all", []string{"mine", "theirs"}}, {one, "one", []string{"mine"}}} {
-		next := events(t, s.ui(http.MethodGet, "/ui/live", "", c.headers...))
+		next := s.events("/ui/live", c.headers...)
 		var paths []string
 		e := next()
 		if e.About.Caller != c.caller {

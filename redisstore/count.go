@@ -24,8 +24,8 @@ func (s *Store) Runtime(ctx context.Context, kind semantics.Kind, path string) (
 	return s.counted(ctx, path, r)
 }
 
-// Runtimes implements semantics.Counter. The scripts go to Redis in one pipeline, which costs a sidecar a fraction of as
-// many calls. Each is atomic; they are not so together.
+// Runtimes implements semantics.Counter. The scripts go to Redis in one pipeline, which costs a sidecar a fraction of
+// what as many calls cost. Each is atomic; they are not so together.
 func (s *Store) Runtimes(ctx context.Context, paths []string) ([]*semantics.Runtime, error) {
 	all := make([]*semantics.Runtime, len(paths))
 	if len(paths) == 0 {

@@ -1,6 +1,6 @@
 // Package console serves the web console: pages in a browser that show queues, topics and subscriptions as they are
-// now, and the API with which the pages act. Nothing here decides a rule: acts are calls of the API, with its checks and
-// its audit.
+// now, and the API with which the pages act. Nothing here decides a rule: acts are calls of the API, with its checks
+// and its audit.
 package console
 
 import (
