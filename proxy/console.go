@@ -107,7 +107,7 @@ func NewConsole(
 		MaxConnections: maxConsoleConnections, MaxMemory: maxConsoleMemory, ReadTimeout: consoleRequestTime,
 	}, measures, logger)
 	c.console = console.New(console.Config{
-		Entities: store, API: limits.Handler(names, api), Authorizer: config.Authorizer, Readiness: c.readiness,
+		Entities: store, Broker: broker, API: limits.Handler(names, api), Authorizer: config.Authorizer, Readiness: c.readiness,
 		ReadOnly: config.ReadOnly, Always: true, Namespace: config.Namespace, Version: config.Version,
 	})
 	c.server = newHTTPServer(admin.NewConsole(admin.Config{

@@ -72,8 +72,8 @@ func (p *Proxy) newServers(measures *obs.Metrics, calls *obs.Calls, metrics *pro
 	}
 	if p.config.Console != ConsoleOff && p.config.Entities != nil {
 		p.console = console.New(console.Config{
-			Entities: p.config.Entities, API: p.admission.Handler(pages.Hosts, api), Authorizer: p.config.Authorizer,
-			Readiness: p.readiness, ReadOnly: p.config.Console == ConsoleReadOnly,
+			Entities: p.config.Entities, Broker: p.broker, API: p.admission.Handler(pages.Hosts, api),
+			Authorizer: p.config.Authorizer, Readiness: p.readiness, ReadOnly: p.config.Console == ConsoleReadOnly,
 			Namespace: p.config.Namespace, Version: p.config.Version,
 		})
 		pages.Console = p.console

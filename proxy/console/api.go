@@ -22,6 +22,9 @@ func (c *Console) api() http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		ctx, _ := obs.WithCall(r.Context()) // for the audit
 		c.config.API.ServeHTTP(w, r.WithContext(ctx))
+		if path, changes := changedBy(r); changes {
+			c.watch.refresh(ctx, path, c.config.Broker.GetEntity)
+		}
 	})
 }
 

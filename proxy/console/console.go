@@ -23,9 +23,18 @@ type Entities interface {
 	Runtime(ctx context.Context, kind semantics.Kind, path string) (semantics.Runtime, error)
 }
 
+// Broker is what the pages ask of the broker other than by the API. Its calls have the limits of the API.
+type Broker interface {
+	GetEntity(ctx context.Context, kind semantics.Kind, name string) (semantics.Entity, error)
+	Peek(
+		ctx context.Context, source semantics.Source, from int64, limit int, show semantics.Show,
+	) ([]*semantics.Received, error)
+}
+
 // Config configures a Console.
 type Config struct {
 	Entities   Entities
+	Broker     Broker
 	API        http.Handler // the JSON API, for the pages
 	Authorizer access.Authorizer
 	Readiness  *readiness.Readiness
@@ -45,6 +54,7 @@ type Console struct {
 	config   Config
 	watch    *watch
 	stopping chan struct{} // closed when the streams must end
+	finds    chan struct{} // has an element for each call that looks at messages
 }
 
 // New returns a Console.
@@ -52,15 +62,17 @@ type Console struct {
 //	/ui/              the pages
 //	/ui/live          a stream of events: the entities, and what changes of them
 //	/ui/explain       what a rule does with a message
+//	/ui/find          messages that a filter selects
 //	/ui/api/v1/...    the JSON API
 func New(config Config) *Console {
 	c := &Console{
 		config: config, watch: newWatch(config.Entities, config.Readiness.StoreUp, config.Always),
-		stopping: make(chan struct{}),
+		stopping: make(chan struct{}), finds: make(chan struct{}, findsAtOnce),
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Prefix+"live", c.live)
 	mux.HandleFunc("POST "+Prefix+"explain", c.explain)
+	mux.HandleFunc("POST "+Prefix+"find", c.find)
 	mux.Handle(Prefix+"api/", http.StripPrefix(Prefix+"api", c.api()))
 	mux.Handle(Prefix, http.StripPrefix(Prefix, http.HandlerFunc(servePages)))
 	mux.HandleFunc("/ui", toPages)

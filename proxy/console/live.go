@@ -76,6 +76,9 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer c.watch.open(shows)()
+	if shows != "" && !c.watch.knows(shows) {
+		c.watch.refresh(r.Context(), shows, c.config.Broker.GetEntity)
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not keep events back

@@ -36,6 +36,7 @@ type entity struct {
 	changedAt time.Time // when a count last differed from the one before
 	leftAt    time.Time // when a message last left, or when it was first counted
 	version   uint64    // of the watch, when the row last changed
+	born      uint64    // of the watch, when the entity was found
 	history   ring
 }
 
@@ -44,7 +45,7 @@ type watch struct {
 	store  Entities
 	isUp   func() bool
 	always bool
-	woken  chan struct{} // capacity 1: a page was opened
+	woken  chan struct{} // capacity 1: there is something to look at now
 
 	mu       sync.Mutex
 	pages    int                // open now
@@ -85,10 +86,7 @@ func (w *watch) open(shows string) func() {
 	defer w.mu.Unlock()
 	w.pages++
 	w.shown[shows]++
-	select {
-	case w.woken <- struct{}{}:
-	default:
-	}
+	w.wake()
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -97,6 +95,14 @@ func (w *watch) open(shows string) func() {
 		if w.shown[shows]--; w.shown[shows] == 0 {
 			delete(w.shown, shows)
 		}
+	}
+}
+
+// wake makes run look at once.
+func (w *watch) wake() {
+	select {
+	case w.woken <- struct{}{}:
+	default:
 	}
 }
 
@@ -177,6 +183,9 @@ func (w *watch) look(ctx context.Context) {
 // list reads which entities there are.
 func (w *watch) list(ctx context.Context) error {
 	found := map[string]bool{}
+	w.mu.Lock()
+	began := w.version
+	w.mu.Unlock()
 	var topics []string
 	for _, kind := range []semantics.Kind{semantics.QueueKind, semantics.TopicKind} {
 		err := w.listKind(ctx, kind, "", func(e semantics.Entity) {
@@ -195,7 +204,7 @@ func (w *watch) list(ctx context.Context) error {
 			return err
 		}
 	}
-	w.remove(found)
+	w.remove(found, began)
 	return nil
 }
 
@@ -225,7 +234,7 @@ func (w *watch) place(listed semantics.Entity, found map[string]bool) {
 	defer w.mu.Unlock()
 	e := w.entities[key]
 	if e == nil || e.Kind != fresh.Kind {
-		w.entities[key] = &entity{row: fresh, key: key, version: w.version + 1}
+		w.entities[key] = &entity{row: fresh, key: key, version: w.version + 1, born: w.version + 1}
 		return
 	}
 	if e.Status != fresh.Status || e.ForwardTo != fresh.ForwardTo || e.DeadTo != fresh.DeadTo ||
@@ -235,13 +244,13 @@ func (w *watch) place(listed semantics.Entity, found map[string]bool) {
 	}
 }
 
-// remove drops the entities that were not found.
-func (w *watch) remove(found map[string]bool) {
+// remove drops the entities that a list has not found, except those that were created while it was read.
+func (w *watch) remove(found map[string]bool, began uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.isListed = true
 	for key, e := range w.entities {
-		if !found[key] {
+		if !found[key] && e.born <= began {
 			delete(w.entities, key)
 			w.removed = append(w.removed, removal{w.version + 1, e.Path})
 		}
