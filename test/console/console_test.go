@@ -71,3 +71,7 @@ func TestMessages(t *testing.T) {
 	s.fill()
 	browse(t, "messages.mjs", s.ui())
 }
+
+func TestActs(t *testing.T) {
+	browse(t, "acts.mjs", openShop(t, store(t)...).ui())
+}

@@ -98,3 +98,25 @@ export async function api(method, path, body) {
 export function rowOf(page, name) {
   return page.locator(".body .row", { has: page.locator(`.text[title="${name}"]`) }).first();
 }
+
+/** entity is the address of the page of an entity. */
+export function entity(path) {
+  return "#/entity/" + encodeURIComponent(path);
+}
+
+/** shelf is the button that shows the messages of a state. */
+export function shelf(page, name) {
+  return page.locator(".shelves").getByRole("button", { name: new RegExp("^" + name) });
+}
+
+/** peek returns the messages of a queue. */
+export async function peek(queue, request) {
+  return (await api("POST", `/v1/queues/${queue}/messages:peek`, { maxMessages: 250, ...request })).messages;
+}
+
+/** confirm types the name of the entity into the open dialog. */
+export async function confirm(page, name, act) {
+  await page.getByLabel(`Type ${name} to confirm`).fill(name);
+  await page.getByRole("dialog").getByRole("button", { name: act, exact: true }).click();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+}

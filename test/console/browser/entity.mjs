@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
-import { accessible, api, close, open, rowOf, run, shoot, until } from "./browser.mjs";
-
-const entity = (path) => "#/entity/" + encodeURIComponent(path);
+import { accessible, api, close, entity, open, rowOf, run, shoot, until } from "./browser.mjs";
 
 await run({
   "the overview leads to a queue, whose counts change": async (browser) => {

@@ -1,9 +1,6 @@
 import assert from "node:assert/strict";
-import { accessible, api, close, open, run, shoot, until } from "./browser.mjs";
+import { accessible, api, close, confirm, entity as at, open, peek, run, shelf, shoot, until } from "./browser.mjs";
 
-const at = (path) => "#/entity/" + encodeURIComponent(path);
-const shelf = (page, name) => page.locator(".shelves").getByRole("button", { name: new RegExp("^" + name) });
-const peek = async (queue, request) => (await api("POST", `/v1/queues/${queue}/messages:peek`, { maxMessages: 250, ...request })).messages;
 const isThere = async (queue, number, request) => (await peek(queue, request)).some((m) => m.sequenceNumber === number);
 
 /** newest is the number of the message that is sent now. */
@@ -18,26 +15,19 @@ async function choose(page, number) {
   return page.getByRole("complementary", { name: "Message " + number, exact: true });
 }
 
-/** confirm types the name of the entity into the open dialog. */
-async function confirm(page, name, act) {
-  await page.getByLabel(`Type ${name} to confirm`).fill(name);
-  await page.getByRole("dialog").getByRole("button", { name: act, exact: true }).click();
-  await page.getByRole("dialog").waitFor({ state: "detached" });
-}
-
 await run({
   "messages are browsed by state and searched": async (browser) => {
     const page = await open(browser, { path: at("emails") });
     await shelf(page, "Dead letters").click();
     await until("all dead letters", async () => (await page.locator(".list tbody tr").count()) === 12);
-    await page.getByLabel("Search in the messages shown").fill("templatemissing");
+    await page.getByLabel("Search messages").fill("templatemissing");
     await until("those of one reason", async () => (await page.locator(".list tbody tr").count()) === 4);
     await page.locator(".list tbody tr").first().click();
     await page.getByText("deadLetterReason", { exact: true }).waitFor();
     await page.getByRole("complementary").getByText('"ada@example.com"').waitFor();
     await accessible(page);
     await shelf(page, "Deferred").click();
-    await page.getByLabel("Search in the messages shown").fill("");
+    await page.getByLabel("Search messages").fill("");
     await until("the deferred ones", async () => (await page.locator(".list tbody tr").count()) === 6);
     await close(page);
   },
@@ -124,8 +114,8 @@ await run({
     const number = await newest("desk", { text: "later", scheduledEnqueueTime: "2099-01-01T00:00:00Z" });
     const page = await open(browser, { path: at("desk") });
     await shelf(page, "Scheduled").click();
-    await (await choose(page, number)).getByRole("button", { name: "Cancel it" }).click();
-    await confirm(page, "desk", "Cancel it");
+    await (await choose(page, number)).getByRole("button", { name: "Cancel delivery" }).click();
+    await confirm(page, "desk", "Cancel delivery");
     await page.getByText("is cancelled").waitFor();
     assert(!(await isThere("desk", number, {})));
     await close(page);

@@ -17,7 +17,7 @@ export function App() {
       <a class="skip" href="#main">Skip to the page</a>
       <Bar />
       <main id="main" tabIndex={-1}>
-        {link === "denied" ? <SignIn /> : <><Notices />{route.page === "entity" ? <Entity path={route.path} /> : <Overview />}</>}
+        {link === "denied" ? <SignIn /> : <><Notices />{route.page === "entity" ? <Entity path={route.path} tab={route.tab} query={route.query} /> : <Overview />}</>}
       </main>
       <footer>
         {about && <span>Sidebus {about.version}</span>}

@@ -1,6 +1,6 @@
 // Asks before something is destroyed: the name of the entity has to be typed.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Refused } from "./api";
+import { reasonOf } from "./messagetypes";
 
 interface Props {
   title: string;
@@ -25,7 +25,7 @@ export function Confirm({ title, text, name, act, run, close }: Props) {
       await run();
       dialog.current?.close();
     } catch (error) {
-      setFailure(error instanceof Refused ? error.message : "The sidecar cannot be reached.");
+      setFailure(reasonOf(error));
     }
     setBusy(false);
   };

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { call, follow } from "./api";
 import { Chart } from "./chart";
 import { Confirm } from "./confirm";
+import { Create } from "./create";
 import { bytes, count, exact, local, rate, span, utc } from "./format";
 import { addressOf, named, resourceOf } from "./route";
 import { Messages } from "./messages";
@@ -11,10 +12,16 @@ import { Settings } from "./settings";
 import { states } from "./states";
 import { live, useLive } from "./store";
 import { ownName, topicOf } from "./tree";
-import type { Row } from "./types";
+import type { Kind, Row } from "./types";
 import { sentence, short } from "./warnings";
 
-export function Entity({ path }: { path: string }) {
+interface Props {
+  path: string;
+  tab: string;
+  query: URLSearchParams;
+}
+
+export function Entity({ path, tab, query }: Props) {
   useLive();
   useEffect(() => {
     follow(path);
@@ -30,14 +37,19 @@ export function Entity({ path }: { path: string }) {
       </section>
     );
   }
-  return <Known row={row} key={row.path} />;
+  return <Known row={row} tab={tab} query={query} key={row.path} />;
 }
 
-type Tab = "messages" | "options" | "rules" | "subscriptions";
+const tabsOf: Record<Kind, string[]> = {
+  queue: ["messages", "options"],
+  subscription: ["messages", "rules", "options"],
+  topic: ["subscriptions", "messages", "options"],
+};
 
-function Known({ row }: { row: Row }) {
-  const tabs: Tab[] = row.kind === "subscription" ? ["messages", "rules", "options"] : row.kind === "topic" ? ["subscriptions", "options"] : ["messages", "options"];
-  const [tab, setTab] = useState<Tab>(tabs[0] ?? "options");
+function Known({ row, tab: asked, query }: { row: Row; tab: string; query: URLSearchParams }) {
+  const tabs = tabsOf[row.kind];
+  const tab = tabs.includes(asked) ? asked : tabs[0];
+  const setTab = (next: string) => location.replace(addressOf(row.path, next));
   const [deleting, setDeleting] = useState(false);
   const now = Date.now() + live.skew;
   const parent = topicOf(row.path);
@@ -76,7 +88,7 @@ function Known({ row }: { row: Row }) {
         ))}
       </div>
       <section id="panel" role="tabpanel" aria-labelledby={"tab-" + tab}>
-        {tab === "messages" && <Messages row={row} />}
+        {tab === "messages" && <Messages row={row} session={query.get("session") ?? ""} key={query.toString()} />}
         {tab === "options" && <Settings row={row} />}
         {tab === "rules" && <Rules row={row} />}
         {tab === "subscriptions" && <Subscriptions topic={row} />}
@@ -143,15 +155,20 @@ function Charts({ row }: { row: Row }) {
 
 function Subscriptions({ topic }: { topic: Row }) {
   const all = [...live.rows.values()].filter((r) => r.kind === "subscription" && topicOf(r.path).toLowerCase() === topic.path.toLowerCase()).sort((a, b) => a.path.localeCompare(b.path));
-  if (all.length === 0) return <p class="nothing">The topic has no subscriptions, so what is sent to it is dropped.</p>;
+  const [creating, setCreating] = useState(false);
   return (
-    <ul class="cards subs">
-      {all.map((s) => (
-        <li class="card" key={s.path}>
-          <header><h3><a href={addressOf(s.path)}>{ownName(s.path)}</a></h3>{s.warnings?.map((w) => <span key={w} class={"tag " + w}>{short[w]}</span>)}</header>
-          <p>{count(s.available ?? 0)} available, {count(s.locked ?? 0)} locked, {count(s.dead ?? 0)} dead letters; {rate(s.in ?? 0)} in and {rate(s.out ?? 0)} out a second</p>
-        </li>
-      ))}
-    </ul>
+    <>
+      {!live.about?.readOnly && <div class="shelves"><span class="grow" /><button class="button" onClick={() => setCreating(true)}>New subscription</button></div>}
+      {creating && <Create topic={topic.path} close={() => setCreating(false)} />}
+      {all.length === 0 && <p class="nothing">The topic has no subscriptions, so what is sent to it is dropped.</p>}
+      <ul class="cards subs">
+        {all.map((s) => (
+          <li class="card" key={s.path}>
+            <header><h3><a href={addressOf(s.path)}>{ownName(s.path)}</a></h3>{s.warnings?.map((w) => <span key={w} class={"tag " + w}>{short[w]}</span>)}</header>
+            <p>{count(s.available ?? 0)} available, {count(s.locked ?? 0)} locked, {count(s.dead ?? 0)} dead letters; {rate(s.in ?? 0)} in and {rate(s.out ?? 0)} out a second</p>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }

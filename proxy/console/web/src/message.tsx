@@ -1,11 +1,11 @@
 // One message: its body, all properties, and what can be done with it.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { call } from "./api";
+import { actsOf, type Act } from "./acts";
 import { Confirm } from "./confirm";
 import { bytes, local, utc } from "./format";
-import type { Shelf } from "./messages";
-import { bytesOf, hex, readable, reasonOf, type Stored } from "./messagetypes";
+import { both, equality, type Shelf } from "./find";
+import { bytesOf, hex, readable, reasonOf, Undone, type Stored } from "./messagetypes";
 import { named, resourceOf } from "./route";
 import { live } from "./store";
 import type { Row } from "./types";
@@ -16,28 +16,17 @@ interface Props {
   message: Stored;
   close: () => void;
   acted: (text: string) => void;
+  filter: string; // SQL that applies now
+  only: (filter: string) => void;
 }
 
-/** Act is something that is done with one message. One that cannot be undone asks for the name of the entity. */
-interface Act {
-  name: string;
-  done: string;
-  warning?: string;
-  run: () => Promise<void>;
-}
-
-interface Outcome {
-  reason?: string;
-}
-
-const gone = "It cannot be brought back.";
-
-export function Message({ row, shelf, message, close, acted }: Props) {
+export function Message({ row, shelf, message, close, acted, filter, only }: Props) {
   const [asking, ask] = useState<Act | null>(null);
   const [failure, setFailure] = useState("");
-  const acts = live.about?.readOnly ? [] : actsOf(row, shelf, message);
+  const acts = live.about?.readOnly ? [] : actsOf(row, shelf);
   const finish = async (act: Act) => {
-    await act.run();
+    const reason = (await act.run([message.sequenceNumber])).find((o) => o.reason)?.reason;
+    if (reason) throw new Undone(reason);
     acted(`Message ${message.sequenceNumber} ${act.done}.`);
   };
   const begin = async (act: Act) => {
@@ -45,7 +34,7 @@ export function Message({ row, shelf, message, close, acted }: Props) {
     try {
       await finish(act);
     } catch (error) {
-      setFailure(messageOf(error));
+      setFailure(reasonOf(error));
     }
   };
   return (
@@ -59,7 +48,8 @@ export function Message({ row, shelf, message, close, acted }: Props) {
       {failure && <p class="notice bad" role="alert">{failure}</p>}
       {acts.length > 0 && <div class="acts">{acts.map((act) => <button key={act.name} class="button" onClick={() => void begin(act)}>{act.name}</button>)}</div>}
       <Body message={message} />
-      <Fields title="Properties" of={message.properties ?? {}} none="It has no properties of its own." />
+      <Fields title="Properties" of={message.properties ?? {}} none="It has no properties of its own."
+        only={(name, value) => { const sql = equality(name, value); return sql ? () => only(both(filter, sql)) : null; }} />
       <Fields title="History" of={historyOf(message)} none="" />
       <Fields title="Message" of={restOf(message)} none="" />
       {asking && (
@@ -68,49 +58,6 @@ export function Message({ row, shelf, message, close, acted }: Props) {
       )}
     </aside>
   );
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Unsettled ? error.message : reasonOf(error);
-}
-
-/** Unsettled is the reason of a row that was not done. */
-class Unsettled extends Error {}
-
-function actsOf(row: Row, shelf: Shelf, m: Stored): Act[] {
-  const at = resourceOf(row) + "/messages:";
-  const sub = shelf.subQueue ? { subQueue: shelf.subQueue } : {};
-  const numbers = { sequenceNumbers: [m.sequenceNumber], ...sub };
-  const byNumber = async (verb: string, more: object = {}) => {
-    const answer = await call<{ results?: Outcome[]; cancelled?: string }>("POST", at + verb, { ...numbers, ...more });
-    const reason = answer.cancelled === "0" ? "it is not scheduled any more" : answer.results?.[0]?.reason;
-    if (reason) throw new Unsettled("It was not done: " + reason);
-  };
-  const settle = async (verb: string, more: object = {}) => {
-    const received = await call<{ messages: { lockToken: string }[] }>("POST", at + "receiveBySequence", numbers);
-    const token = received.messages[0]?.lockToken;
-    if (!token) throw new Unsettled("A receiver has it, or it is gone.");
-    const answer = await call<{ results: Outcome[] }>("POST", at + verb, { lockTokens: [token], ...sub, ...more });
-    const reason = answer.results[0]?.reason;
-    if (reason) throw new Unsettled("It was not done: " + reason);
-  };
-  const complete: Act = { name: "Complete", done: "is completed", warning: "It is removed as if a receiver had processed it. " + gone, run: () => settle("complete") };
-  const deadLetter: Act = { name: "Dead-letter", done: "is a dead letter now", run: () => settle("deadLetter", { reason: "ByHand", description: "moved in the console" }) };
-  const remove: Act = { name: "Delete", done: "is deleted", warning: "It is removed. " + gone, run: () => byNumber("deleteBySequence") };
-  switch (shelf.id) {
-    case "available":
-      return [complete, { name: "Defer", done: "is deferred", run: () => settle("defer") }, deadLetter, remove];
-    case "deferred":
-      return [{ name: "Reactivate", done: "is available again", run: () => byNumber("reactivate") }, complete, deadLetter, remove];
-    case "scheduled":
-      return row.kind === "queue" ? [{ name: "Cancel it", done: "is cancelled", warning: "It is never enqueued. " + gone, run: () => byNumber("cancelScheduled") }] : [];
-    case "dead":
-      return [{ name: "Resubmit", done: "is resubmitted", run: () => byNumber("resubmit") }, remove];
-    case "transferDead":
-      return [remove];
-    default:
-      return []; // its receiver holds it
-  }
 }
 
 type View = "tree" | "text" | "hex";
@@ -172,13 +119,23 @@ function restOf(m: Stored): Record<string, unknown> {
   return Object.fromEntries(Object.entries(m).filter(([f, v]) => !hidden.has(f) && !past.includes(f) && v !== null && v !== ""));
 }
 
-function Fields({ title, of, none }: { title: string; of: Record<string, unknown>; none: string }) {
+interface FieldsProps {
+  title: string;
+  of: Record<string, unknown>;
+  none: string;
+  only?: (name: string, value: unknown) => (() => void) | null; // shows only messages with this value
+}
+
+function Fields({ title, of, none, only }: FieldsProps) {
   const all = Object.entries(of);
   if (all.length === 0) return none ? <section><h4>{title}</h4><p>{none}</p></section> : null;
   return (
     <section>
       <h4>{title}</h4>
-      <dl class="fields">{all.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{shown(value)}</dd></div>)}</dl>
+      <dl class="fields">{all.map(([name, value]) => {
+        const narrow = only?.(name, value);
+        return <div key={name}><dt>{name}</dt><dd>{shown(value)}{narrow && <button class="text narrow" onClick={narrow} aria-label={`Only messages with this ${name}`}>Filter</button>}</dd></div>;
+      })}</dl>
     </section>
   );
 }

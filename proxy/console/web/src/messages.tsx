@@ -1,130 +1,138 @@
-// The messages of a queue or subscription by state, and what can be done with one of them.
-import { useEffect, useState } from "preact/hooks";
-import { call } from "./api";
+// The messages of an entity by state, what they must have to be shown, and what can be done with some of them.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { actsOf, each, type Act } from "./acts";
+import { Refused } from "./api";
 import { Compose } from "./compose";
-import { bytes, count, local, span, utc } from "./format";
+import { Confirm } from "./confirm";
+import { FilterBar } from "./filterbar";
+import { find, shelves, type Found, type Shelf, type Wish } from "./find";
+import { count, exact } from "./format";
+import { Progress, useJob } from "./job";
 import { Message } from "./message";
-import { preview, reasonOf, type Stored } from "./messagetypes";
-import { resourceOf } from "./route";
+import { MessageList } from "./messagelist";
+import { reasonOf, type Stored } from "./messagetypes";
 import { live } from "./store";
 import type { Row } from "./types";
 
-/** Shelf is a group of messages that is shown together. */
-export interface Shelf {
-  id: "available" | "locked" | "scheduled" | "deferred" | "dead" | "transferDead";
-  name: string;
-  include?: string;
-  subQueue?: string;
+/** List is what has been found so far. */
+type List = Found & { chosen: Set<string> };
+
+/** shelvesOf are the states that messages of an entity can have: a topic holds only scheduled ones. */
+function shelvesOf(row: Row): Shelf[] {
+  if (row.kind === "topic") return shelves.filter((s) => s.id === "scheduled");
+  return shelves.filter((s) => (s.id !== "transferDead" || (row.transferDead ?? 0) > 0) && (s.id !== "scheduled" || row.kind === "queue"));
 }
 
-const shelves: Shelf[] = [
-  { id: "available", name: "Available", include: "AVAILABLE" },
-  { id: "locked", name: "Locked", include: "LOCKED" },
-  { id: "scheduled", name: "Scheduled", include: "SCHEDULED" },
-  { id: "deferred", name: "Deferred", include: "DEFERRED" },
-  { id: "dead", name: "Dead letters", subQueue: "DEAD_LETTER" },
-  { id: "transferDead", name: "Not forwarded", subQueue: "TRANSFER_DEAD_LETTER" },
-];
-
-const pageSize = 50;
-
-export function Messages({ row }: { row: Row }) {
-  const [shelf, setShelf] = useState<Shelf>(shelves.find((s) => (row[s.id] ?? 0) > 0) ?? shelves[0]!);
-  const [session, setSession] = useState("");
-  const [words, setWords] = useState("");
-  const [messages, setMessages] = useState<Stored[] | null>(null);
-  const [hasMore, setMore] = useState(false);
-  const [chosen, choose] = useState<Stored | null>(null);
+export function Messages({ row, session }: { row: Row; session: string }) {
+  const all = shelvesOf(row);
+  const [shelf, setShelf] = useState<Shelf>((session ? all[0] : all.find((s) => (row[s.id] ?? 0) > 0)) ?? all[0]!);
+  const [wish, setWish] = useState<Wish>({ words: "", filter: "", session });
+  const [list, setList] = useState<List | null>(null);
+  const [open, setOpen] = useState<Stored | null>(null);
   const [sending, setSending] = useState(false);
-  const [failure, setFailure] = useState("");
+  const [asking, ask] = useState<Act | null>(null);
+  const [failure, setFailure] = useState({ filter: "", other: "" });
   const [done, setDone] = useState("");
+  const work = useJob();
+  const turn = useRef(0);
   const readOnly = live.about?.readOnly ?? true;
 
-  const load = async (had: Stored[]) => {
-    const last = had[had.length - 1];
+  /** load finds the first messages, or more behind those of had. */
+  const load = async (had: List | null) => {
+    const mine = ++turn.current;
     try {
-      const answer = await call<{ messages: Stored[] }>("POST", resourceOf(row) + "/messages:peek", {
-        maxMessages: pageSize,
-        ...(last ? { fromSequenceNumber: String(BigInt(last.sequenceNumber) + 1n) } : {}),
-        ...(shelf.include ? { include: [shelf.include] } : {}),
-        ...(shelf.subQueue ? { subQueue: shelf.subQueue } : {}),
-        ...(session ? { sessionId: session } : {}),
-      });
-      setMessages([...had, ...answer.messages]);
-      setMore(answer.messages.length === pageSize);
-      setFailure("");
+      const found = await find(row, shelf, wish, had?.next);
+      if (mine !== turn.current) return;
+      setList(had ? { ...found, looked: had.looked + found.looked, messages: [...had.messages, ...found.messages], chosen: had.chosen } : { ...found, chosen: new Set() });
+      setFailure({ filter: "", other: "" });
     } catch (error) {
-      setMessages(had);
-      setFailure(reasonOf(error));
+      if (mine !== turn.current) return;
+      const isFilter = error instanceof Refused && error.failure.reason === "FILTER_INVALID";
+      setFailure(isFilter ? { filter: reasonOf(error), other: "" } : { filter: "", other: reasonOf(error) });
+      setList((now) => now ?? { messages: [], looked: 0, chosen: new Set() });
     }
   };
   useEffect(() => {
-    setMessages(null);
-    choose(null);
-    void load([]);
-  }, [row.path, shelf.id, session]);
+    setOpen(null);
+    void load(null);
+  }, [shelf.id, wish]);
 
   const acted = (text: string) => {
     setDone(text);
-    choose(null);
-    void load([]);
+    setOpen(null);
+    void load(null);
   };
-  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = messages?.filter((m) => wanted.every((w) => textOf(m).includes(w))) ?? [];
+  const choose = (numbers: string[], on: boolean) => {
+    if (!list) return;
+    const chosen = new Set(list.chosen);
+    for (const number of numbers) if (on) chosen.add(number); else chosen.delete(number);
+    setList({ ...list, chosen });
+  };
+  const perform = async (act: Act) => {
+    const numbers = [...(list?.chosen ?? [])];
+    ask(null);
+    setDone("");
+    await work.start(act, numbers.length, (report, isStopped) => each(act, numbers, isStopped, report));
+    setOpen(null);
+    await load(null);
+  };
+  const show = (next: Shelf) => {
+    setDone("");
+    work.clear();
+    if (next.id === shelf.id) return void load(null);
+    setList(null);
+    setShelf(next);
+  };
+  const acts = readOnly ? [] : actsOf(row, shelf);
+  const chosen = list?.chosen.size ?? 0;
+  const busy = work.job !== null && !work.job.ended;
+  const isFiltered = Boolean(wish.words || wish.filter);
+  const names = [...new Set(list?.messages.flatMap((m) => Object.keys(m.properties ?? {})))].sort();
   return (
     <div class="messages">
       <div class="shelves" role="group" aria-label="State of the messages">
-        {shelves.filter((s) => s.id !== "transferDead" || (row.transferDead ?? 0) > 0).map((s) => (
-          <button key={s.id} class="chip" aria-pressed={shelf.id === s.id} onClick={() => { setDone(""); setShelf(s); }}>
+        {all.map((s) => (
+          <button key={s.id} class="chip" aria-pressed={shelf.id === s.id} disabled={busy} onClick={() => show(s)}>
             <i class="swatch" data-colour={s.id} />{s.name} <b>{count(row[s.id] ?? 0)}</b>
           </button>
         ))}
         <span class="grow" />
-        <button class="button" onClick={() => { setDone(""); void load([]); }}>Refresh</button>
-        {!readOnly && row.kind === "queue" && <button class="primary" onClick={() => setSending(true)}>Send a message</button>}
+        <button class="button" disabled={busy} onClick={() => { setDone(""); void load(null); }}>Refresh</button>
+        {!readOnly && row.kind !== "subscription" && <button class="primary" onClick={() => setSending(true)}>Send a message</button>}
       </div>
-      <div class="filters">
-        <input class="field" type="search" aria-label="Search in the messages shown" placeholder="Search in ids, properties and bodies of those shown" value={words} onInput={(e) => setWords(e.currentTarget.value)} />
-        <input class="field" aria-label="Session" placeholder="Session" value={session} onChange={(e) => setSession(e.currentTarget.value.trim())} />
-      </div>
-      {failure && <p class="notice bad" role="alert">{failure}</p>}
+      <FilterBar wish={wish} change={setWish} sessions={row.sessions === true && !shelf.subQueue} names={names} failure={failure.filter} />
+      {failure.other && <p class="notice bad" role="alert">{failure.other}</p>}
       {done && <p class="notice good" role="status">{done}</p>}
-      <div class={"split" + (chosen ? " open" : "")}>
-        <div class="list-box">
-          {!messages && <div class="ghost big" aria-busy="true" />}
-          {messages && found.length === 0 && <p class="nothing">{messages.length ? "None of those shown has these words." : "There is none in this state."}</p>}
-          {found.length > 0 && (
-            <table class="list">
-              <thead><tr><th scope="col">Number</th><th scope="col">Message</th><th scope="col" class="wide">Size</th><th scope="col">{shelf.id === "scheduled" ? "Due" : shelf.id === "dead" ? "Dead for" : "Age"}</th></tr></thead>
-              <tbody>
-                {found.map((m) => (
-                  <tr key={m.sequenceNumber} class={chosen?.sequenceNumber === m.sequenceNumber ? "chosen" : ""} onClick={() => choose(m)}>
-                    <td><button class="text" onClick={() => choose(m)} aria-label={"Message " + m.sequenceNumber}>{m.sequenceNumber}</button></td>
-                    <td><div class="what"><b>{m.subject || m.deadLetterReason || m.messageId}</b><span>{preview(m)}</span></div></td>
-                    <td class="wide">{bytes(Number(m.size ?? 0))}</td>
-                    <td><When message={m} shelf={shelf} /></td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          )}
-          {hasMore && <button class="button more" onClick={() => void load(messages ?? [])}>Show more</button>}
+      <Progress work={work} />
+      {list?.failed ? <p class="notice">The filter has no result for {exact(list.failed)} of them, so they are not shown. {list.failure}</p> : null}
+      {acts.length > 0 && chosen > 0 && !busy && (
+        <div class="chosen-bar" role="group" aria-label="Selected messages">
+          <b>{exact(chosen)} selected</b>
+          {acts.map((act) => <button key={act.name} class="button" onClick={() => (act.warning ? ask(act) : void perform(act))}>{act.name}</button>)}
+          <span class="grow" />
+          <button class="text" onClick={() => setList(list && { ...list, chosen: new Set() })}>Select none</button>
         </div>
-        {chosen && <Message row={row} shelf={shelf} message={chosen} key={chosen.sequenceNumber} close={() => choose(null)} acted={acted} />}
+      )}
+      <div class={"split" + (open ? " open" : "")}>
+        <div class="list-box">
+          {!list && <div class="ghost big" aria-busy="true" />}
+          {list && <MessageList shelf={shelf} messages={list.messages} chosen={acts.length > 0 ? list.chosen : null} choose={choose} open={open} show={setOpen} />}
+          {list && list.messages.length === 0 && <p class="nothing">{isFiltered ? "None of them matches." : "There is none in this state."}</p>}
+          {list && (list.messages.length > 0 || isFiltered) && (
+            <p class="looked" role="status">
+              {exact(list.messages.length)} shown{isFiltered && `, ${exact(list.looked)} looked at`}{list.next ? "" : ", that is all"}.
+              {list.next && <button class="button" disabled={busy} onClick={() => void load(list)}>{isFiltered ? "Look at more" : "Show more"}</button>}
+            </p>
+          )}
+          {row.sessions && !readOnly && acts.length > 0 && !shelf.subQueue && <p class="looked">Only the receiver that holds a session completes its messages.</p>}
+        </div>
+        {open && <Message row={row} shelf={shelf} message={open} key={open.sequenceNumber} close={() => setOpen(null)} acted={acted} only={(filter) => setWish({ ...wish, filter })} filter={wish.filter} />}
       </div>
-      {sending && <Compose row={row} close={() => setSending(false)} sent={(number) => { setSending(false); acted(`Message ${number} is sent.`); }} />}
+      {asking && (
+        <Confirm title={`${asking.name}: ${exact(chosen)} ${chosen === 1 ? "message" : "messages"}?`} text={asking.warning ?? ""} name={row.path} act={asking.name}
+          run={async () => void perform(asking)} close={() => ask(null)} />
+      )}
+      {sending && <Compose row={row} close={() => setSending(false)} sent={(number) => { setSending(false); acted(number ? `Message ${number} is sent.` : "The message is sent."); }} />}
     </div>
   );
-}
-
-function When({ message, shelf }: { message: Stored; shelf: Shelf }) {
-  const text = shelf.id === "scheduled" ? message.scheduledEnqueueTime : shelf.id === "dead" ? message.deadLetteredTime : message.enqueuedTime;
-  if (!text) return <>–</>;
-  const at = Date.parse(text);
-  const seconds = (Date.now() + live.skew - at) / 1000;
-  return <time title={`${local(at)} (${utc(at)})`}>{seconds < 0 ? "in " + span(-seconds) : span(seconds)}</time>;
-}
-
-function textOf(m: Stored): string {
-  return [m.sequenceNumber, m.messageId, m.sessionId, m.correlationId, m.subject, m.deadLetterReason, JSON.stringify(m.properties ?? {}), preview(m, Infinity)].join(" ").toLowerCase();
 }

@@ -55,6 +55,10 @@ export function hex(all: Uint8Array): string {
   return lines.join("\n");
 }
 
+/** Undone is why nothing was done with a message. */
+export class Undone extends Error {}
+
+/** reasonOf is what a person reads of a failure. */
 export function reasonOf(error: unknown): string {
-  return error instanceof Refused || error instanceof SyntaxError ? error.message : "The sidecar cannot be reached.";
+  return error instanceof Refused || error instanceof SyntaxError || error instanceof Undone ? error.message : "The sidecar cannot be reached.";
 }

@@ -1,6 +1,7 @@
 // The overview: all entities as a tree, with what they hold and do now.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Chart } from "./chart";
+import { Create } from "./create";
 import { count, exact, rate, span } from "./format";
 import { addressOf } from "./route";
 import { states, sumOf, type State } from "./states";
@@ -25,6 +26,7 @@ export function Overview() {
   const [show, setShow] = useState<Show>("all");
   const [sort, setSort] = useState<{ by: Sort; down: boolean }>({ by: "name", down: false });
   const [closed, setClosed] = useState<Set<string>>(new Set());
+  const [creating, setCreating] = useState(false);
   const view: View = { search, show, sort: sort.by, down: sort.down, closed };
   const lines = useMemo(() => linesOf(live.rows, view), [live.version, search, show, sort, closed]);
   const now = Date.now() + live.skew;
@@ -43,7 +45,8 @@ export function Overview() {
       <h1 class="hidden">Overview</h1>
       <Totals rows={rows} />
       {(warned.length > 0 || live.about.store.warnings) && <Warnings rows={warned} redis={live.about.store.warnings ?? []} now={now} showAll={() => setShow("warnings")} />}
-      {live.rows.size === 0 && live.listed ? <Empty /> : (
+      {creating && <Create close={() => setCreating(false)} />}
+      {live.rows.size === 0 && live.listed ? <Empty create={live.about.readOnly ? null : () => setCreating(true)} /> : (
         <>
           <div class="tools">
             <Search value={search} set={setSearch} />
@@ -56,6 +59,7 @@ export function Overview() {
               ))}
             </div>
             <p class="found" role="status">{found(lines.length, live.rows.size, live.listed)}</p>
+            {!live.about.readOnly && <button class="button" onClick={() => setCreating(true)}>New</button>}
           </div>
           <Table lines={lines} sort={sort.by} down={sort.down} sortBy={sortBy} toggle={toggle} trails={live.trails} now={now} />
           {lines.length === 0 && live.listed && (
@@ -164,13 +168,13 @@ function Search({ value, set }: { value: string; set: (text: string) => void }) 
   );
 }
 
-function Empty() {
+function Empty({ create }: { create: (() => void) | null }) {
   return (
     <section class="empty">
       <h2>There are no entities yet</h2>
       <p>Create a queue, or a topic with a subscription:</p>
-      <pre><code>{"sidebus entity create orders\nsidebus entity create topics/news\nsidebus entity create topics/news/subscriptions/all"}</code></pre>
-      <p>They show up here within {span(10)}.</p>
+      <pre tabIndex={0}><code>{"sidebus entity create orders\nsidebus entity create topics/news\nsidebus entity create topics/news/subscriptions/all"}</code></pre>
+      {create ? <p><button class="primary" onClick={create}>Create one here</button></p> : <p>They show up here within {span(10)}.</p>}
     </section>
   );
 }

@@ -6,24 +6,32 @@ import type { Row } from "./types";
 export interface Route {
   page: "overview" | "entity";
   path: string; // of the entity
+  tab: string; // of the page; empty: the first
+  query: URLSearchParams; // what the tab shows, such as ?session=customer-1
 }
 
+const overview: Route = { page: "overview", path: "", tab: "", query: new URLSearchParams() };
+
 export function routeOf(hash: string): Route {
-  const match = /^#\/entity\/(.+)$/.exec(hash);
-  if (!match?.[1]) return { page: "overview", path: "" };
+  const [place = "", query] = hash.split("?", 2);
+  const match = /^#\/entity\/([^/]+)(?:\/([a-z-]+))?$/.exec(place);
+  if (!match?.[1]) return overview;
   try {
-    return { page: "entity", path: decodeURIComponent(match[1]) };
+    return { page: "entity", path: decodeURIComponent(match[1]), tab: match[2] ?? "", query: new URLSearchParams(query) };
   } catch {
-    return { page: "overview", path: "" };
+    return overview;
   }
 }
 
 export function useRoute(): Route {
   const [route, set] = useState(routeOf(location.hash));
   useEffect(() => {
+    let at = routeOf(location.hash);
     const moved = () => {
-      set(routeOf(location.hash));
-      scrollTo(0, 0);
+      const next = routeOf(location.hash);
+      if (next.page !== at.page || next.path !== at.path) scrollTo(0, 0);
+      at = next;
+      set(next);
     };
     addEventListener("hashchange", moved);
     return () => removeEventListener("hashchange", moved);
@@ -31,8 +39,10 @@ export function useRoute(): Route {
   return route;
 }
 
-export function addressOf(path: string): string {
-  return "#/entity/" + encodeURIComponent(path);
+/** addressOf is the address of the page of an entity, or of a tab of it that shows what query says. */
+export function addressOf(path: string, tab = "", query: Record<string, string> = {}): string {
+  const more = new URLSearchParams(query).toString();
+  return "#/entity/" + encodeURIComponent(path) + (tab && "/" + tab) + (more && "?" + more);
 }
 
 /** resourceOf is the route of an entity in the API. */

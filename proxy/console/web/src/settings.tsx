@@ -56,7 +56,7 @@ export function Settings({ row }: { row: Row }) {
           return options.length > 0 && (
             <fieldset key={group.name}>
               <legend>{group.name}</legend>
-              {options.map((o) => <Field key={o.id} option={o} value={edits[o.id] ?? now(o, values)} changed={o.id in edits} readOnly={readOnly} edit={edit} />)}
+              {options.map((o) => <Field key={o.id} option={o} value={edits[o.id] ?? now(o, values)} changed={o.id in edits} off={readOnly || o.fixed === true} edit={edit} />)}
             </fieldset>
           );
         })}
@@ -85,7 +85,7 @@ export function Settings({ row }: { row: Row }) {
 }
 
 /** now is the value of an option as its field has it. */
-function now(option: Option, values: Values): string | boolean {
+export function now(option: Option, values: Values): string | boolean {
   const value = values[option.id];
   if (option.form === "yes") return value === true;
   if (Array.isArray(option.form)) return String(value ?? option.form[0]);
@@ -97,13 +97,13 @@ interface FieldProps {
   option: Option;
   value: string | boolean;
   changed: boolean;
-  readOnly: boolean;
+  off: boolean; // it cannot be edited
+  hint?: string; // in a field that is empty
   edit: (option: Option, value: string | boolean) => void;
 }
 
-function Field({ option, value, changed, readOnly, edit }: FieldProps) {
+export function Field({ option, value, changed, off, hint = "", edit }: FieldProps) {
   const id = "option-" + option.id;
-  const off = readOnly || option.fixed === true;
   return (
     <div class={"option" + (changed ? " changed" : "")}>
       <label for={id} title={option.id}>{option.name}</label>
@@ -115,7 +115,7 @@ function Field({ option, value, changed, readOnly, edit }: FieldProps) {
         </select>
       ) : (
         <input id={id} class="field" type="text" inputMode={option.form === "number" ? "numeric" : "text"} disabled={off} spellcheck={false}
-          placeholder={option.form === "entity" ? "none" : ""} aria-describedby={id + "-help"} value={String(value)} onInput={(e) => edit(option, e.currentTarget.value)} />
+          placeholder={option.form === "entity" ? "none" : hint} aria-describedby={id + "-help"} value={String(value)} onInput={(e) => edit(option, e.currentTarget.value)} />
       )}
       <small id={id + "-help"}>{option.help}{option.fixed && " At creation only."}</small>
     </div>

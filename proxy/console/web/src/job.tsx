@@ -1,0 +1,87 @@
+// Something that is done with many messages, step by step: how far it is, how long it still takes, and what failed.
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Outcome } from "./acts";
+import { exact, span } from "./format";
+
+/** Words say what a job does: "is deleted", "are deleted". An act has them. */
+export interface Words {
+  done: string;
+  many: string;
+}
+
+export interface Job {
+  words: Words;
+  total: number;
+  done: number;
+  began: number; // ms
+  ended: boolean;
+  stopped: boolean;
+  failed: Outcome[];
+}
+
+export interface Worker {
+  job: Job | null;
+  /** start runs work, which reports outcomes and looks whether it must stop. */
+  start: (words: Words, total: number, work: (report: (some: Outcome[]) => void, isStopped: () => boolean) => Promise<void>) => Promise<void>;
+  stop: () => void;
+  clear: () => void;
+}
+
+/** useJob runs one job at a time. One that is under way stops when its page is closed. */
+export function useJob(): Worker {
+  const [job, setJob] = useState<Job | null>(null);
+  const stopped = useRef(false);
+  useEffect(() => () => void (stopped.current = true), []);
+  const start: Worker["start"] = async (words, total, work) => {
+    stopped.current = false;
+    let now: Job = { words, total, done: 0, began: Date.now(), ended: false, stopped: false, failed: [] };
+    const set = (next: Job) => setJob((now = next));
+    set(now);
+    const report = (some: Outcome[]) => {
+      const failed = some.filter((o) => o.reason);
+      set({ ...now, done: now.done + some.length - failed.length, failed: [...now.failed, ...failed] });
+    };
+    await work(report, () => stopped.current);
+    set({ ...now, ended: true, stopped: stopped.current });
+  };
+  return { job, start, stop: () => void (stopped.current = true), clear: () => setJob(null) };
+}
+
+const shownFailures = 100;
+
+/** Progress shows a job, and its result when it has ended. */
+export function Progress({ work }: { work: Worker }) {
+  const { job } = work;
+  if (!job) return null;
+  const dealt = job.done + job.failed.length;
+  if (!job.ended) {
+    const share = job.total ? Math.min(1, dealt / job.total) : 0;
+    const seconds = (Date.now() - job.began) / 1000;
+    const left = share > 0 ? (seconds / share) * (1 - share) : null;
+    return (
+      <div class="notice job">
+        <progress max={1} value={share} aria-label="Progress" />
+        <span role="status">{exact(dealt)} of {exact(job.total)}{left !== null && seconds > 1 && `, ${span(Math.ceil(left))} left`}</span>
+        <button class="button" onClick={work.stop}>Stop</button>
+      </div>
+    );
+  }
+  const good = job.failed.length === 0 && !job.stopped;
+  return (
+    <div class={"notice " + (good ? "good" : "")} role="status">
+      <p class="job">
+        <span>
+          <b>{exact(job.done)} {job.done === 1 ? "message" : "messages"}</b> {job.done === 1 ? job.words.done : job.words.many}.{job.stopped && " You have stopped it."}
+          {job.failed.length > 0 && ` ${exact(job.failed.length)} ${job.failed.length === 1 ? "was" : "were"} not done:`}
+        </span>
+        <button class="text" onClick={work.clear}>Close</button>
+      </p>
+      {job.failed.length > 0 && (
+        <ul class="failures" tabIndex={0} aria-label="What was not done">
+          {job.failed.slice(0, shownFailures).map((o) => <li key={o.number}><b>{o.number}</b> {o.reason}</li>)}
+          {job.failed.length > shownFailures && <li>and {exact(job.failed.length - shownFailures)} more</li>}
+        </ul>
+      )}
+    </div>
+  );
+}
