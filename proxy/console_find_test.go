@@ -135,3 +135,49 @@ func TestConsoleShowsAnEntityAtOnce(t *testing.T) {
 		t.Errorf("it took %s, so the list has shown it", took)
 	}
 }
+
+// Dead letters are grouped by the reason that filters see, so that a filter can resubmit a group.
+func TestConsoleGroupsDeadLetters(t *testing.T) {
+	t.Parallel()
+	s := consoled(t, proxy.ConsoleReadOnly)
+	for _, reason := range []string{"Late", "Late", "it's lost", ""} {
+		s.send(t, "about "+reason)
+		token := s.receive(t)[0].GetLockToken()
+		s.post(t, "deadLetter", fmt.Sprintf(`{"lockTokens":[%q],"reason":%q,"description":"by a test"}`, token, reason))
+	}
+	var letters struct {
+		Groups []struct {
+			Reason, Description string
+			Count               int
+			Oldest, Newest      int64
+			Counts              []int
+		}
+		Matched, Looked int
+		At              []int64
+		Reason          string
+	}
+	group := func(request string) string {
+		letters.Groups, letters.At = nil, nil
+		text := s.ui(http.MethodPost, "/ui/letters", request).Text
+		if err := json.Unmarshal([]byte(text), &letters); err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	text := group(`{"entity":"orders","subQueue":"DEAD_LETTER"}`)
+	if g := letters.Groups; len(g) != 3 || g[0].Reason != "Late" || g[0].Count != 2 || g[0].Description != "by a test" || g[0].Oldest > g[0].Newest ||
+		letters.Matched != 4 || len(letters.At) == 0 || len(g[0].Counts) != len(letters.At) || g[0].Counts[len(g[0].Counts)-1] != 2 {
+		t.Errorf("got %s", text)
+	}
+	if text := group(`{"entity":"orders","subQueue":"DEAD_LETTER","filter":"DeadLetterReason = 'it''s lost'"}`); len(letters.Groups) != 1 ||
+		letters.Matched != 1 || letters.Looked != 4 || letters.At != nil {
+		t.Errorf("with a filter: %s", text)
+	}
+	if group(`{"entity":"orders"}`); letters.Reason != "INVALID_ARGUMENT" {
+		t.Errorf("of the queue itself: %s", letters.Reason)
+	}
+	found := s.find(`{"entity":"orders","subQueue":"DEAD_LETTER","group":{"reason":"Late"}}`)
+	if len(found.Messages) != 2 || found.Messages[0].Text != "about Late" {
+		t.Errorf("of a group: %+v", found)
+	}
+}

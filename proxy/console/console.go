@@ -54,6 +54,7 @@ type Console struct {
 	config   Config
 	watch    *watch
 	stopping chan struct{} // closed when the streams must end
+	past     past
 	finds    chan struct{} // has an element for each call that looks at messages
 }
 
@@ -63,6 +64,7 @@ type Console struct {
 //	/ui/live          a stream of events: the entities, and what changes of them
 //	/ui/explain       what a rule does with a message
 //	/ui/find          messages that a filter selects
+//	/ui/letters       dead letters by reason
 //	/ui/api/v1/...    the JSON API
 func New(config Config) *Console {
 	c := &Console{
@@ -73,6 +75,7 @@ func New(config Config) *Console {
 	mux.HandleFunc("GET "+Prefix+"live", c.live)
 	mux.HandleFunc("POST "+Prefix+"explain", c.explain)
 	mux.HandleFunc("POST "+Prefix+"find", c.find)
+	mux.HandleFunc("POST "+Prefix+"letters", c.group)
 	mux.Handle(Prefix+"api/", http.StripPrefix(Prefix+"api", c.api()))
 	mux.Handle(Prefix, http.StripPrefix(Prefix, http.HandlerFunc(servePages)))
 	mux.HandleFunc("/ui", toPages)

@@ -38,8 +38,9 @@ type wanted struct {
 
 	From   string `json:"from"`   // the lowest sequence number
 	Filter string `json:"filter"` // SQL, as of rules and of Resubmit
-	Source string `json:"source"` // the source of dead letters that were forwarded
 	Words  string `json:"words"`  // each must be in an id, a text, a property or the body
+
+	Group *groupKey `json:"group"` // only dead letters of it
 }
 
 // found is the answer.
@@ -123,7 +124,7 @@ func (c *Console) search(ctx context.Context, source semantics.Source, want *wan
 		return nil, err
 	}
 	limit := broker.MaxPeekMessages
-	if want.Filter == "" && want.Words == "" && want.Source == "" {
+	if want.Filter == "" && want.Words == "" && want.Group == nil {
 		limit = findsAtMost // all of them match
 	}
 	from, _ := strconv.ParseInt(want.From, 10, 64) // what is not a number means the oldest
@@ -174,7 +175,9 @@ func (want *wanted) matcher() (func(*semantics.Received) (bool, error), error) {
 		}
 	}
 	return func(m *semantics.Received) (bool, error) {
-		if want.Source != "" && m.DeadLetterSource != want.Source || len(words) > 0 && !hasAll(haystack(m), words) {
+		switch {
+		case want.Group != nil && (groupKey{reasonOf(m), m.DeadLetterSource}) != *want.Group,
+			len(words) > 0 && !hasAll(haystack(m), words):
 			return false, nil
 		}
 		if sql == nil {
