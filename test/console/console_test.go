@@ -75,3 +75,13 @@ func TestMessages(t *testing.T) {
 func TestActs(t *testing.T) {
 	browse(t, "acts.mjs", openShop(t, store(t)...).ui())
 }
+
+func TestDeadLetters(t *testing.T) {
+	browse(t, "letters.mjs", openShop(t, store(t)...).ui())
+}
+
+func TestDeadLettersReadOnly(t *testing.T) {
+	s := openShop(t, append(store(t), "--ui", "read-only")...)
+	s.fill()
+	browse(t, "readonly.mjs", s.ui())
+}

@@ -19,6 +19,7 @@ export interface Act {
 export interface Outcome {
   number: string;
   reason?: string; // why it stays as it is
+  dropped?: boolean; // the target remembers its id, and has dropped it
 }
 
 interface Result {
@@ -28,7 +29,21 @@ interface Result {
 }
 
 const gone = "This cannot be undone.";
-const taken = "It is gone, or a receiver holds it.";
+const reasons: Record<string, string> = {
+  MESSAGE_NOT_FOUND: "It is gone, or a receiver holds it.",
+  MESSAGE_LOCK_LOST: "It took too long, so it is as it was.",
+  ENTITY_FULL: "The target is full.",
+  QUOTA_EXCEEDED: "The target is full.",
+  MESSAGE_SIZE_EXCEEDED: "It is too large for the target.",
+  SESSION_ID_MISSING: "The target has sessions, and the message has none.",
+  NO_MATCHING_SUBSCRIPTION: "No subscription of the topic takes it.",
+  ENTITY_DISABLED: "The target is disabled.",
+};
+
+/** explained is a reason of the API as a sentence. */
+export function explained(reason: string): string {
+  return reasons[reason] ?? reason;
+}
 
 /** actsOf returns what can be done with messages of a shelf. */
 export function actsOf(row: Row, shelf: Shelf): Act[] {
@@ -68,7 +83,7 @@ export function actsOf(row: Row, shelf: Shelf): Act[] {
 }
 
 function outcome(number: string, reason: string | undefined): Outcome {
-  return reason ? { number, reason: reason === "MESSAGE_NOT_FOUND" ? taken : reason } : { number };
+  return reason ? { number, reason: explained(reason) } : { number };
 }
 
 /** allOrNone calls again without those that were not found, and in halves what does not fit into an answer. */

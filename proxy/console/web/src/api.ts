@@ -1,4 +1,5 @@
 // Calls of the sidecar. All addresses are relative, so that the console works below any path of a proxy.
+import { parse } from "./exact";
 import { changed, emptySeries, live, take } from "./store";
 import type { Failure, LiveEvent } from "./types";
 
@@ -53,7 +54,7 @@ async function request<T>(method: string, path: string, body?: unknown): Promise
   }
   const response = await fetch(path, init);
   if (!response.ok) throw await failureOf(response);
-  return (await response.json()) as T;
+  return parse(await response.text()) as T;
 }
 
 let current: AbortController | null = null;

@@ -1,11 +1,19 @@
-// Sends a message to a queue, and keeps templates in the browser.
+// A message as its sender writes it, with templates that the browser keeps.
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call } from "./api";
-import { reasonOf } from "./messagetypes";
-import { resourceOf } from "./route";
-import type { Row } from "./types";
+import { parse } from "./exact";
+import { reasonOf, type Stored } from "./messagetypes";
 
 type Draft = Record<string, string>;
+
+interface Props {
+  title: string;
+  act: string;
+  initial?: Draft;
+  children?: ComponentChildren; // above the fields
+  send: (message: object) => Promise<void>;
+  close: () => void;
+}
 
 const key = "sidebus-templates";
 const fields: [string, string, string][] = [
@@ -30,9 +38,12 @@ function templates(): Record<string, Draft> {
   }
 }
 
-export function Compose({ row, close, sent }: { row: Row; close: () => void; sent: (number: string) => void }) {
+const order: Draft = { kind: "json", content: '{\n  "order": 1\n}', properties: "{}" };
+
+export function Compose({ title, act, initial = order, children, send, close }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const [draft, setDraft] = useState<Draft>({ kind: "json", content: '{\n  "order": 1\n}', properties: "{}" });
+  const [draft, setDraft] = useState<Draft>(initial);
+  const [busy, setBusy] = useState(false);
   const [kept, setKept] = useState(templates());
   const [name, setName] = useState("");
   const [failure, setFailure] = useState("");
@@ -46,19 +57,22 @@ export function Compose({ row, close, sent }: { row: Row; close: () => void; sen
     localStorage.setItem(key, JSON.stringify(next));
     setKept(next);
   };
-  const send = async (event: Event) => {
+  const submit = async (event: Event) => {
     event.preventDefault();
+    if (busy) return;
+    setBusy(true);
     try {
-      const answer = await call<{ results: { sequenceNumber: string }[] }>("POST", resourceOf(row) + "/messages:send", { messages: [messageOf(draft)] });
-      sent(answer.results[0]?.sequenceNumber ?? "");
+      await send(messageOf(draft));
     } catch (error) {
       setFailure(reasonOf(error));
     }
+    setBusy(false);
   };
   return (
     <dialog ref={dialog} class="compose" onClose={close} aria-labelledby="compose-title">
-      <form class="confirm" onSubmit={send}>
-        <h2 id="compose-title">Send a message to {row.path}</h2>
+      <form class="confirm" onSubmit={submit}>
+        <h2 id="compose-title">{title}</h2>
+        {children}
         {Object.keys(kept).length > 0 && (
           <label>Template
             <select class="field" aria-label="Template" value="" onChange={(e) => { const one = kept[e.currentTarget.value]; if (one) { setDraft(one); setName(e.currentTarget.value); } }}>
@@ -85,7 +99,7 @@ export function Compose({ row, close, sent }: { row: Row; close: () => void; sen
           <button type="button" class="button" disabled={!name} onClick={keep}>Save</button>
           <span class="grow" />
           <button type="button" class="button" onClick={() => dialog.current?.close()}>Cancel</button>
-          <button class="primary">Send</button>
+          <button class="primary" disabled={busy}>{act}</button>
         </div>
       </form>
     </dialog>
@@ -97,8 +111,20 @@ function messageOf(draft: Draft): object {
   const message: Record<string, unknown> = {};
   for (const [id] of fields) if (draft[id]?.trim()) message[id] = draft[id].trim();
   const properties = draft.properties?.trim();
-  if (properties && properties !== "{}") message.properties = JSON.parse(properties) as unknown;
+  if (properties && properties !== "{}") message.properties = parse(properties);
   const kind = draft.kind ?? "json";
-  message[kind] = kind === "json" ? (JSON.parse(draft.content ?? "") as unknown) : draft.content ?? "";
+  message[kind] = kind === "json" ? parse(draft.content ?? "") : draft.content ?? "";
   return message;
+}
+
+const texts: Record<string, string> = { DeadLetterReason: "deadLetterReason", DeadLetterErrorDescription: "deadLetterErrorDescription" };
+
+/** draftOf is a stored message as its sender may have written it: without the texts that made it a dead letter. */
+export function draftOf(m: Stored): Draft {
+  const draft: Draft = {};
+  for (const [id] of fields) if (id !== "scheduledEnqueueTime" && m[id]) draft[id] = String(m[id]);
+  const own = Object.entries(m.properties ?? {}).filter(([name, value]) => !(texts[name] && m[texts[name]] === value));
+  draft.properties = JSON.stringify(Object.fromEntries(own), null, 2);
+  if (m.json !== undefined) return { ...draft, kind: "json", content: JSON.stringify(m.json, null, 2) };
+  return m.text !== undefined ? { ...draft, kind: "text", content: m.text } : { ...draft, kind: "body", content: m.body ?? "" };
 }

@@ -4,6 +4,7 @@ import { call, follow } from "./api";
 import { Chart } from "./chart";
 import { Confirm } from "./confirm";
 import { Create } from "./create";
+import { DeadLetters } from "./deadletters";
 import { bytes, count, exact, local, rate, span, utc } from "./format";
 import { addressOf, named, resourceOf } from "./route";
 import { Messages } from "./messages";
@@ -41,8 +42,8 @@ export function Entity({ path, tab, query }: Props) {
 }
 
 const tabsOf: Record<Kind, string[]> = {
-  queue: ["messages", "options"],
-  subscription: ["messages", "rules", "options"],
+  queue: ["messages", "dead-letters", "options"],
+  subscription: ["messages", "dead-letters", "rules", "options"],
   topic: ["subscriptions", "messages", "options"],
 };
 
@@ -51,6 +52,7 @@ function Known({ row, tab: asked, query }: { row: Row; tab: string; query: URLSe
   const tab = tabs.includes(asked) ? asked : tabs[0];
   const setTab = (next: string) => location.replace(addressOf(row.path, next));
   const [deleting, setDeleting] = useState(false);
+  const dead = (row.dead ?? 0) + (row.transferDead ?? 0);
   const now = Date.now() + live.skew;
   const parent = topicOf(row.path);
   return (
@@ -84,11 +86,12 @@ function Known({ row, tab: asked, query }: { row: Row; tab: string; query: URLSe
               if (!next) return;
               setTab(next);
               document.getElementById("tab-" + next)?.focus();
-            }}>{t}</button>
+            }}>{t.replace("-", " ")}{t === "dead-letters" && dead > 0 && <b class="number">{count(dead)}</b>}</button>
         ))}
       </div>
       <section id="panel" role="tabpanel" aria-labelledby={"tab-" + tab}>
         {tab === "messages" && <Messages row={row} session={query.get("session") ?? ""} key={query.toString()} />}
+        {tab === "dead-letters" && <DeadLetters row={row} />}
         {tab === "options" && <Settings row={row} />}
         {tab === "rules" && <Rules row={row} />}
         {tab === "subscriptions" && <Subscriptions topic={row} />}

@@ -5,6 +5,7 @@ import { both, comparison, type Wish } from "./find";
 interface Props {
   wish: Wish;
   change: (next: Wish) => void;
+  sqlOnly?: boolean; // without the search for words
   sessions: boolean; // the messages have sessions
   names: string[]; // of properties that messages have
   failure: string; // of the filter
@@ -14,7 +15,7 @@ const operators = [["=", "is"], ["<>", "is not"], ["LIKE", "contains"], ["<", "i
 const systems = ["sys.SequenceNumber", "sys.MessageId", "sys.Subject", "sys.CorrelationId", "sys.SessionId", "sys.ContentType", "sys.EnqueuedTimeUtc", "sys.DeliveryCount", "sys.Size"];
 const pause = 300; // ms after a key, until the search begins
 
-export function FilterBar({ wish, change, sessions, names, failure }: Props) {
+export function FilterBar({ wish, change, sqlOnly = false, sessions, names, failure }: Props) {
   const [words, setWords] = useState(wish.words);
   const [sql, setSQL] = useState(wish.filter);
   const [adding, setAdding] = useState(false);
@@ -28,7 +29,7 @@ export function FilterBar({ wish, change, sessions, names, failure }: Props) {
   return (
     <div class="filter-bar">
       <div class="filters">
-        <input class="field" type="search" aria-label="Search messages" placeholder="Search ids, properties and bodies" value={words} onInput={(e) => setWords(e.currentTarget.value)} />
+        {!sqlOnly && <input class="field" type="search" aria-label="Search messages" placeholder="Search ids, properties and bodies" value={words} onInput={(e) => setWords(e.currentTarget.value)} />}
         {sessions && <input class="field session" aria-label="Session" placeholder="Session" value={wish.session} onChange={(e) => change({ ...wish, words, session: e.currentTarget.value.trim() })} />}
         <form class="sql" onSubmit={(e) => { e.preventDefault(); apply(sql); }}>
           <input class={"field code" + (failure ? " wrong" : "")} aria-label="SQL filter" aria-invalid={failure !== ""} aria-describedby="filter-failure" spellcheck={false} autocomplete="off"

@@ -1,5 +1,7 @@
 // Messages of one state that match: the sidecar looks at them and evaluates the filter.
 import { post } from "./api";
+import { isNumber } from "./exact";
+import type { GroupKey } from "./letters";
 import type { Stored } from "./messagetypes";
 import type { Row } from "./types";
 
@@ -25,7 +27,7 @@ export interface Wish {
   words: string;
   filter: string; // SQL
   session: string;
-  source?: string; // of dead letters
+  group?: GroupKey; // of dead letters
 }
 
 export interface Found {
@@ -63,7 +65,7 @@ function quoted(text: string): string {
 /** equality is SQL for messages whose property has the value that peek returned; empty if SQL has no constant for it. */
 export function equality(name: string, value: unknown): string {
   if (typeof value === "string") return comparison(name, "=", "'" + value + "'");
-  if (typeof value === "number" || typeof value === "boolean") return comparison(name, "=", String(value));
+  if (isNumber(value) || typeof value === "boolean") return comparison(name, "=", JSON.stringify(value));
   return "";
 }
 

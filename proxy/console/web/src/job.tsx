@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Outcome } from "./acts";
 import { exact, span } from "./format";
+import { reasonOf } from "./messagetypes";
 
 /** Words say what a job does: "is deleted", "are deleted". An act has them. */
 export interface Words {
@@ -17,6 +18,8 @@ export interface Job {
   ended: boolean;
   stopped: boolean;
   failed: Outcome[];
+  dropped: number; // as duplicates; they are done
+  failure: string; // why it ended before the end
 }
 
 export interface Worker {
@@ -34,15 +37,20 @@ export function useJob(): Worker {
   useEffect(() => () => void (stopped.current = true), []);
   const start: Worker["start"] = async (words, total, work) => {
     stopped.current = false;
-    let now: Job = { words, total, done: 0, began: Date.now(), ended: false, stopped: false, failed: [] };
+    let now: Job = { words, total, done: 0, began: Date.now(), ended: false, stopped: false, failed: [], dropped: 0, failure: "" };
     const set = (next: Job) => setJob((now = next));
     set(now);
     const report = (some: Outcome[]) => {
       const failed = some.filter((o) => o.reason);
-      set({ ...now, done: now.done + some.length - failed.length, failed: [...now.failed, ...failed] });
+      set({ ...now, done: now.done + some.length - failed.length, failed: [...now.failed, ...failed], dropped: now.dropped + some.filter((o) => o.dropped).length });
     };
-    await work(report, () => stopped.current);
-    set({ ...now, ended: true, stopped: stopped.current });
+    let failure = "";
+    try {
+      await work(report, () => stopped.current);
+    } catch (error) {
+      failure = reasonOf(error);
+    }
+    set({ ...now, ended: true, stopped: stopped.current, failure });
   };
   return { job, start, stop: () => void (stopped.current = true), clear: () => setJob(null) };
 }
@@ -66,12 +74,13 @@ export function Progress({ work }: { work: Worker }) {
       </div>
     );
   }
-  const good = job.failed.length === 0 && !job.stopped;
+  const good = job.failed.length === 0 && !job.stopped && !job.failure;
   return (
     <div class={"notice " + (good ? "good" : "")} role="status">
       <p class="job">
         <span>
-          <b>{exact(job.done)} {job.done === 1 ? "message" : "messages"}</b> {job.done === 1 ? job.words.done : job.words.many}.{job.stopped && " You have stopped it."}
+          <b>{exact(job.done)} {job.done === 1 ? "message" : "messages"}</b> {job.done === 1 ? job.words.done : job.words.many}.{job.dropped > 0 && ` ${exact(job.dropped)} of them ${job.dropped === 1 ? "is a duplicate" : "are duplicates"}, which the target has dropped.`}
+          {job.stopped && " You have stopped it."}{job.failure && " It ended early: " + job.failure}
           {job.failed.length > 0 && ` ${exact(job.failed.length)} ${job.failed.length === 1 ? "was" : "were"} not done:`}
         </span>
         <button class="text" onClick={work.clear}>Close</button>

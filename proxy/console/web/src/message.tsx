@@ -1,29 +1,30 @@
 // One message: its body, all properties, and what can be done with it.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { actsOf, type Act } from "./acts";
+import type { Act } from "./acts";
 import { Confirm } from "./confirm";
 import { bytes, local, utc } from "./format";
+import { isNumber, parse } from "./exact";
 import { both, equality, type Shelf } from "./find";
 import { bytesOf, hex, readable, reasonOf, Undone, type Stored } from "./messagetypes";
 import { named, resourceOf } from "./route";
-import { live } from "./store";
 import type { Row } from "./types";
 
 interface Props {
   row: Row;
   shelf: Shelf;
   message: Stored;
+  acts: Act[]; // that can be done with it
+  edit?: (() => void) | undefined; // of a dead letter
   close: () => void;
   acted: (text: string) => void;
   filter: string; // SQL that applies now
   only: (filter: string) => void;
 }
 
-export function Message({ row, shelf, message, close, acted, filter, only }: Props) {
+export function Message({ row, shelf, message, acts, edit, close, acted, filter, only }: Props) {
   const [asking, ask] = useState<Act | null>(null);
   const [failure, setFailure] = useState("");
-  const acts = live.about?.readOnly ? [] : actsOf(row, shelf);
   const finish = async (act: Act) => {
     const reason = (await act.run([message.sequenceNumber])).find((o) => o.reason)?.reason;
     if (reason) throw new Undone(reason);
@@ -46,7 +47,7 @@ export function Message({ row, shelf, message, close, acted, filter, only }: Pro
         <button class="text" onClick={close}>Close</button>
       </header>
       {failure && <p class="notice bad" role="alert">{failure}</p>}
-      {acts.length > 0 && <div class="acts">{acts.map((act) => <button key={act.name} class="button" onClick={() => void begin(act)}>{act.name}</button>)}</div>}
+      {acts.length > 0 && <div class="acts">{edit && <button class="button" onClick={edit}>Edit and resubmit</button>}{acts.map((act) => <button key={act.name} class="button" onClick={() => void begin(act)}>{act.name}</button>)}</div>}
       <Body message={message} />
       <Fields title="Properties" of={message.properties ?? {}} none="It has no properties of its own."
         only={(name, value) => { const sql = equality(name, value); return sql ? () => only(both(filter, sql)) : null; }} />
@@ -87,7 +88,7 @@ function valueOf(message: Stored, text: string | null): unknown {
   if (message.json !== undefined) return message.json;
   if (!text || !/^\s*[[{]/.test(text)) return undefined;
   try {
-    return JSON.parse(text) as unknown;
+    return parse(text);
   } catch {
     return undefined;
   }
@@ -96,7 +97,8 @@ function valueOf(message: Stored, text: string | null): unknown {
 /** Node is a JSON value, of which objects and lists fold. */
 function Node({ name, value }: { name: string; value: unknown }) {
   const label = name && <b>{name}: </b>;
-  if (value === null || typeof value !== "object") return <div>{label}<span class={"is-" + typeof value}>{JSON.stringify(value)}</span></div>;
+  const isPart = value !== null && typeof value === "object" && !isNumber(value);
+  if (!isPart) return <div>{label}<span class={"is-" + (isNumber(value) ? "number" : typeof value)}>{JSON.stringify(value)}</span></div>;
   const entries = Object.entries(value);
   const [opening, closing] = Array.isArray(value) ? ["[", "]"] : ["{", "}"];
   return (

@@ -1,7 +1,7 @@
 // The messages of an entity by state, what they must have to be shown, and what can be done with some of them.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { actsOf, each, type Act } from "./acts";
-import { Refused } from "./api";
+import { call, Refused } from "./api";
 import { Compose } from "./compose";
 import { Confirm } from "./confirm";
 import { FilterBar } from "./filterbar";
@@ -11,6 +11,7 @@ import { Progress, useJob } from "./job";
 import { Message } from "./message";
 import { MessageList } from "./messagelist";
 import { reasonOf, type Stored } from "./messagetypes";
+import { resourceOf } from "./route";
 import { live } from "./store";
 import type { Row } from "./types";
 
@@ -76,6 +77,12 @@ export function Messages({ row, session }: { row: Row; session: string }) {
     setOpen(null);
     await load(null);
   };
+  const send = async (message: object) => {
+    const answer = await call<{ results: { sequenceNumber?: string }[] }>("POST", resourceOf(row) + "/messages:send", { messages: [message] });
+    const number = answer.results[0]?.sequenceNumber;
+    setSending(false);
+    acted(number ? `Message ${number} is sent.` : "The message is sent.");
+  };
   const show = (next: Shelf) => {
     setDone("");
     work.clear();
@@ -126,13 +133,13 @@ export function Messages({ row, session }: { row: Row; session: string }) {
           )}
           {row.sessions && !readOnly && acts.length > 0 && !shelf.subQueue && <p class="looked">Only the receiver that holds a session completes its messages.</p>}
         </div>
-        {open && <Message row={row} shelf={shelf} message={open} key={open.sequenceNumber} close={() => setOpen(null)} acted={acted} only={(filter) => setWish({ ...wish, filter })} filter={wish.filter} />}
+        {open && <Message row={row} shelf={shelf} message={open} key={open.sequenceNumber} acts={acts} close={() => setOpen(null)} acted={acted} only={(filter) => setWish({ ...wish, filter })} filter={wish.filter} />}
       </div>
       {asking && (
         <Confirm title={`${asking.name}: ${exact(chosen)} ${chosen === 1 ? "message" : "messages"}?`} text={asking.warning ?? ""} name={row.path} act={asking.name}
           run={async () => void perform(asking)} close={() => ask(null)} />
       )}
-      {sending && <Compose row={row} close={() => setSending(false)} sent={(number) => { setSending(false); acted(number ? `Message ${number} is sent.` : "The message is sent."); }} />}
+      {sending && <Compose title={`Send a message to ${row.path}`} act="Send" send={send} close={() => setSending(false)} />}
     </div>
   );
 }
