@@ -37,12 +37,12 @@ type letterGroup struct {
 
 	Description string `json:"description,omitempty"` // of the newest
 	Count       int    `json:"count"`
-	Oldest      int64  `json:"oldest"` // when the first of them died, ms since 1970
+	Oldest      int64  `json:"oldest"` // when the first of them was dead-lettered, ms since 1970
 	Newest      int64  `json:"newest"`
 	Counts      []int  `json:"counts,omitempty"` // how many there were
 }
 
-// groupKey is why letters are dead: the reason as filters see it, and where they died if they were forwarded.
+// groupKey is why letters are dead: the reason as filters see it, and the entity that has forwarded them, if one has.
 type groupKey struct {
 	Reason string `json:"reason"`
 	Source string `json:"source,omitempty"`
@@ -71,26 +71,26 @@ func (c *Console) group(w http.ResponseWriter, r *http.Request) {
 	defer c.leave()
 	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
 	defer cancel()
-	answer, died, err := c.groups(ctx, source, &want)
+	answer, deadAt, err := c.groups(ctx, source, &want)
 	if err != nil {
 		refuse(w, err)
 		return
 	}
 	if want.Filter == "" {
-		c.past.note(source.Fold().String(), answer, died, time.Now())
+		c.past.note(source.Fold().String(), answer, deadAt, time.Now())
 	}
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// groups looks at the dead letters of a source. died are the times at which those of each group died.
+// groups looks at the dead letters of a source. deadAt are the times at which those of each group were dead-lettered.
 func (c *Console) groups(
 	ctx context.Context, source semantics.Source, want *wanted,
-) (answer *letters, died map[groupKey][]int64, err error) {
+) (answer *letters, deadAt map[groupKey][]int64, err error) {
 	matches, err := want.matcher()
 	if err != nil {
 		return nil, nil, err
 	}
-	answer, died = &letters{Groups: []letterGroup{}}, map[groupKey][]int64{}
+	answer, deadAt = &letters{Groups: []letterGroup{}}, map[groupKey][]int64{}
 	all := map[groupKey]*letterGroup{}
 	from := int64(0)
 	for began := time.Now(); ; {
@@ -112,7 +112,7 @@ func (c *Console) groups(
 					all[key] = &letterGroup{groupKey: key}
 				}
 				all[key].add(m)
-				died[key] = append(died[key], m.DeadLetteredAt.Unix())
+				deadAt[key] = append(deadAt[key], m.DeadLetteredAt.Unix())
 			}
 		}
 		answer.More = answer.Looked >= lettersAtMost || time.Since(began) > lettersTime
@@ -130,7 +130,7 @@ func (c *Console) groups(
 		answer.Others += g.Count
 	}
 	answer.Groups = answer.Groups[:min(len(answer.Groups), groupsAtMost)]
-	return answer, died, nil
+	return answer, deadAt, nil
 }
 
 func (g *letterGroup) add(m *semantics.Received) {

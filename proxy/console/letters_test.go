@@ -11,11 +11,11 @@ func TestDeadLettersOfTheLastHour(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(100_000, 0)
 	late, lost := groupKey{Reason: "Late"}, groupKey{Reason: "Lost", Source: "orders"}
-	died := map[groupKey][]int64{late: {now.Unix() - 7200, now.Unix() - 1790}, lost: {now.Unix() - 10}}
+	deadAt := map[groupKey][]int64{late: {now.Unix() - 7200, now.Unix() - 1790}, lost: {now.Unix() - 10}}
 	p := &past{}
 	look := func(at time.Time) *letters {
 		answer := &letters{Groups: []letterGroup{{groupKey: late}, {groupKey: lost}}}
-		p.note("emails", answer, died, at)
+		p.note("emails", answer, deadAt, at)
 		return answer
 	}
 	first := look(now)
@@ -23,7 +23,7 @@ func TestDeadLettersOfTheLastHour(t *testing.T) {
 	if n != 121 || counts[0] != 1 || counts[59] != 1 || counts[n/2+1] != 2 || first.Groups[1].Counts[n-2] != 0 || first.Groups[1].Counts[n-1] != 1 {
 		t.Errorf("got %d samples, %v, %v", n, counts, first.Groups[1].Counts)
 	}
-	delete(died, late)
+	delete(deadAt, late)
 	soon := look(now.Add(5 * time.Second))
 	if len(soon.At) != n || soon.Groups[0].Counts[n-2] != 2 || soon.Groups[0].Counts[n-1] != 0 {
 		t.Errorf("five seconds later: %d samples, the last %v", len(soon.At), soon.Groups[0].Counts[n-3:])

@@ -27,9 +27,9 @@ type letterSample struct {
 	counts map[groupKey]int
 }
 
-// note adds the counts of now, and writes those of the last hour into the answer. died are the times at which the
-// letters died: before the first look, the counts are of those that are still there.
-func (p *past) note(queue string, answer *letters, died map[groupKey][]int64, now time.Time) {
+// note adds the counts of now, and writes those of the last hour into the answer. deadAt are the times at which the
+// letters were dead-lettered: before the first look, the counts are of those that are still there.
+func (p *past) note(queue string, answer *letters, deadAt map[groupKey][]int64, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.queues[queue]
@@ -41,10 +41,10 @@ func (p *past) note(queue string, answer *letters, died map[groupKey][]int64, no
 		}
 		p.queues[queue] = r
 		for at := now.Add(-historySpan); at.Before(now); at = at.Add(pastSpacing) {
-			r.add(answer, at, func(key groupKey) int { return before(died[key], at.Unix()) })
+			r.add(answer, at, func(key groupKey) int { return before(deadAt[key], at.Unix()) })
 		}
 	}
-	r.add(answer, now, func(key groupKey) int { return len(died[key]) })
+	r.add(answer, now, func(key groupKey) int { return len(deadAt[key]) })
 	r.write(answer)
 }
 

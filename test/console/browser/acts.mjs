@@ -132,6 +132,7 @@ await run({
     await page.getByLabel("Select message 12", { exact: true }).click({ modifiers: ["Shift"] });
     await page.getByText("10 selected").waitFor();
     await accessible(page);
+    await page.locator(".tabs").evaluate((tabs) => scrollTo(0, tabs.getBoundingClientRect().top + scrollY - 60));
     await shoot(page, "selected");
     await page.getByRole("group", { name: "Selected messages" }).getByRole("button", { name: "Resubmit" }).click();
     await page.getByText("10 messages are resubmitted.").waitFor();

@@ -98,10 +98,10 @@ export function DeadLetters({ row }: { row: Row }) {
       {found && found.matched === 0 && <p class="nothing">{filter && n > 0 ? "None of them matches." : "There are no dead letters."}</p>}
       {found && found.matched > 0 && (
         <>
-          {found.at && <History found={found} at={found.at} />}
+          {found.at && <History found={found} all={found.at} />}
           <Groups found={found} chosen={group} choose={(next) => setGroup(next === group ? null : next)} acts={acts} filter={filter} />
           <p class="looked-at">
-            {exact(found.matched)} {filter ? "match" : "counted"}
+            {exact(found.matched)} {filter ? "match" : found.matched === 1 ? "dead letter" : "dead letters"}
             {(filter !== "" || found.more) && `, ${exact(found.looked)} looked at`}{found.more && ", the oldest; there may be more"}.
             {found.failed ? ` The filter has no result for ${exact(found.failed)}.` : ""}{found.others ? ` ${exact(found.others)} are of smaller groups.` : ""}
           </p>
@@ -119,11 +119,15 @@ export function DeadLetters({ row }: { row: Row }) {
   );
 }
 
-/** History is how many dead letters there were in the last hour, by reason. */
-function History({ found, at }: { found: Letters; at: number[] }) {
+const least = 10; // samples that the chart shows
+
+/** History is how many dead letters there were in the last hour, by reason. It begins when there was the first. */
+function History({ found, all }: { found: Letters; all: number[] }) {
+  const first = all.findIndex((_, i) => found.groups.some((g) => (g.counts?.[i] ?? 0) > 0));
+  const from = Math.max(0, Math.min(first - 1, all.length - least));
   const shown = found.groups.slice(0, charted);
   const rest = found.groups.slice(charted);
-  const curves = shown.map((g, i) => ({ name: nameOf(g), colour: "group" + i, values: g.counts ?? [], fill: true }));
-  if (rest.length > 0) curves.push({ name: "Others", colour: "group" + charted, values: at.map((_, i) => rest.reduce((n, g) => n + (g.counts?.[i] ?? 0), 0)), fill: true });
-  return <div class="charts one"><Chart title="Dead letters by reason" at={at} format={count} stacked whole least={4} curves={curves} /></div>;
+  const curves = shown.map((g, i) => ({ name: nameOf(g), colour: "group" + i, values: (g.counts ?? []).slice(from), fill: true }));
+  if (rest.length > 0) curves.push({ name: "Others", colour: "group" + charted, values: all.map((_, i) => rest.reduce((n, g) => n + (g.counts?.[i] ?? 0), 0)).slice(from), fill: true });
+  return <div class="charts one"><Chart title="Dead letters by reason" at={all.slice(from)} format={count} stacked whole least={4} curves={curves} /></div>;
 }

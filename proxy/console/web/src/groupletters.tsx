@@ -77,7 +77,7 @@ export function GroupLetters({ row, shelf, group, filter, version, acts, changed
       <div class={"split" + (open ? " open" : "")}>
         <div class="list-box">
           {!found && !failure && <div class="ghost big" aria-busy="true" />}
-          {found && <MessageList shelf={shelf} messages={found.messages} chosen={acts ? chosen : null} choose={choose} open={open} show={setOpen} />}
+          {found && <MessageList shelf={shelf} messages={found.messages} chosen={acts ? chosen : null} choose={choose} open={open} show={setOpen} isGroup />}
           {found && found.messages.length === 0 && <p class="nothing">There are none any more.</p>}
           {found?.next && <p class="looked">{exact(found.messages.length)} shown.<button class="button" onClick={() => void load(found)}>Show more</button></p>}
         </div>

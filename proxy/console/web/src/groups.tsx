@@ -31,7 +31,7 @@ export function Groups({ found, chosen, choose, acts, filter }: Props) {
     <div class="list-box">
       <table class="list groups">
         <thead>
-          <tr><th scope="col">Reason</th><th scope="col" class="count">Count</th><th scope="col" class="when wide">First died</th><th scope="col" class="when">Last died</th>{acts && <th scope="col" class="do"><span class="hidden">Acts</span></th>}</tr>
+          <tr><th scope="col">Reason</th><th scope="col" class="count">Count</th><th scope="col" class="when wide">First</th><th scope="col" class="when">Last</th>{acts && <th scope="col" class="do"><span class="hidden">Acts</span></th>}</tr>
         </thead>
         <tbody>
           {found.groups.map((g, i) => {

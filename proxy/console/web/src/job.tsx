@@ -67,7 +67,7 @@ export function Progress({ work }: { work: Worker }) {
     const seconds = (Date.now() - job.began) / 1000;
     const left = share > 0 ? (seconds / share) * (1 - share) : null;
     return (
-      <div class="notice job">
+      <div class="notice job busy">
         <progress max={1} value={share} aria-label="Progress" />
         <span role="status">{exact(dealt)} of {exact(job.total)}{left !== null && seconds > 1 && `, ${span(Math.ceil(left))} left`}</span>
         <button class="button" onClick={work.stop}>Stop</button>

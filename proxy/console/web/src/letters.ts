@@ -13,7 +13,7 @@ export interface GroupKey {
 export interface Group extends GroupKey {
   description?: string;
   count: number;
-  oldest: number; // when the first of them died, ms
+  oldest: number; // when the first of them was dead-lettered, ms
   newest: number;
   counts?: number[];
 }

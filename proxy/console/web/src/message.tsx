@@ -39,7 +39,7 @@ export function Message({ row, shelf, message, acts, edit, close, acted, filter,
     }
   };
   return (
-    <aside class="card message" aria-label={"Message " + message.sequenceNumber}>
+    <aside class="card message" aria-label={"Message " + message.sequenceNumber} onKeyDown={(e) => e.key === "Escape" && !asking && close()}>
       <header>
         <h3>Message {message.sequenceNumber}</h3>
         <Copy name="curl" text={curlOf(row, shelf, message)} />

@@ -12,9 +12,10 @@ interface Props {
   choose: (numbers: string[], on: boolean) => void;
   open: Stored | null;
   show: (message: Stored) => void;
+  isGroup?: boolean; // all have the same reason
 }
 
-export function MessageList({ shelf, messages, chosen, choose, open, show }: Props) {
+export function MessageList({ shelf, messages, chosen, choose, open, show, isGroup = false }: Props) {
   const last = useRef(-1); // the row that was selected last, for a range
   if (messages.length === 0) return null;
   const numbers = messages.map((m) => m.sequenceNumber);
@@ -22,6 +23,17 @@ export function MessageList({ shelf, messages, chosen, choose, open, show }: Pro
     const from = isRange && last.current >= 0 ? last.current : at;
     choose(numbers.slice(Math.min(from, at), Math.max(from, at) + 1), on);
     last.current = at;
+  };
+  const move = (event: KeyboardEvent) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const at = (event.target as HTMLElement).closest("tr")?.rowIndex;
+    if (!step || at === undefined) return;
+    const table = (event.currentTarget as HTMLElement).parentElement as HTMLTableElement;
+    const next = table.rows[at + step]?.querySelector<HTMLElement>("button.text");
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+    if (open) next.click();
   };
   const all = chosen !== null && numbers.every((n) => chosen.has(n));
   return (
@@ -33,7 +45,7 @@ export function MessageList({ shelf, messages, chosen, choose, open, show }: Pro
           <th scope="col" class="when">{shelf.id === "scheduled" ? "Due" : shelf.subQueue ? "Dead for" : "Age"}</th>
         </tr>
       </thead>
-      <tbody>
+      <tbody onKeyDown={move}>
         {messages.map((m, at) => (
           <tr key={m.sequenceNumber} class={open?.sequenceNumber === m.sequenceNumber ? "chosen" : ""} onClick={() => show(m)}>
             {chosen && (
@@ -42,7 +54,7 @@ export function MessageList({ shelf, messages, chosen, choose, open, show }: Pro
               </td>
             )}
             <td><button class="text" onClick={() => show(m)} aria-label={"Message " + m.sequenceNumber}>{m.sequenceNumber}</button></td>
-            <td><div class="what"><b>{m.deadLetterReason || m.subject || m.messageId}</b><span>{preview(m)}</span></div></td>
+            <td><div class="what"><b>{(!isGroup && m.deadLetterReason) || m.subject || m.messageId}</b><span>{preview(m)}</span></div></td>
             <td class="wide size">{bytes(Number(m.size ?? 0))}</td>
             <td class="when"><When message={m} shelf={shelf} /></td>
           </tr>
