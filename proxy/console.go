@@ -107,8 +107,9 @@ func NewConsole(
 		MaxConnections: maxConsoleConnections, MaxMemory: maxConsoleMemory, ReadTimeout: consoleRequestTime,
 	}, measures, logger)
 	c.console = console.New(console.Config{
-		Entities: store, Broker: broker, API: limits.Handler(names, api), Authorizer: config.Authorizer, Readiness: c.readiness,
-		ReadOnly: config.ReadOnly, Always: true, Namespace: config.Namespace, Version: config.Version,
+		Entities: store, Broker: broker, API: limits.Handler(names, api), Authorizer: config.Authorizer,
+		Readiness: c.readiness, ReadOnly: config.ReadOnly, Always: true, Namespace: config.Namespace,
+		Version: config.Version,
 	})
 	c.server = newHTTPServer(admin.NewConsole(admin.Config{
 		Readiness: c.readiness, Metrics: metrics, Hosts: names, BodyTimeout: consoleRequestTime, Console: c.console,
