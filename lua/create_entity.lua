@@ -1,5 +1,6 @@
 -- create_entity: create a queue or a topic unless its name is taken (ENT-2, ENT-6).
--- Reads: entity, subscriptions, barred.  Writes: entity; of a topic with UnmatchedTo subscriptions, unmatched.
+-- Reads: entity, suspended, subscriptions, barred.  Writes: entity; of a topic with UnmatchedTo subscriptions,
+-- unmatched.
 --
 -- KEYS[1] entity         hash  options and state
 -- KEYS[2] subscriptions  hash  folded name of each subscription, when the name is or was that of a topic
@@ -7,6 +8,7 @@
 --                              lib/topic/ensure_unmatched.lua
 -- KEYS[4] barred         string  the highest ticket with which nothing can be made any more: see
 --                                lib/entity/bar_ticket.lua
+-- KEYS[5] suspended      hash  of a partition that a removal has suspended: see suspend
 -- ARGV[1] now     int   0 = server time
 -- ARGV[2] kind    str   queue or topic
 -- ARGV[3] to      str   UnmatchedTo of a topic, "" = none
@@ -18,6 +20,7 @@
 -- Returns
 --   OK                     field value ...
 --   ENTITY_ALREADY_EXISTS  field value ...
+--   SUSPENDED              removal      see suspend
 --   NAME_GONE              ticket       the name may be off the list again: register it with a ticket above this one
 --   HALF_DELETED           a topic of this name was deleted, but not yet all its subscriptions: see delete_topic
 -- Cost: O(1)
@@ -26,11 +29,15 @@
 --@include base/slice
 --@include entity/write_entity
 --@include topic/ensure_unmatched
-local entity, subscriptions, unmatched, barred = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local entity, subscriptions, unmatched, barred, suspended = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local now, kind, to, ticket, values = text(now_ms(ARGV[1])), ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 
 if redis.call("EXISTS", entity) == 1 then
   return { "ENTITY_ALREADY_EXISTS", redis.call("HGETALL", entity) }
+end
+local removal = redis.call("HGET", suspended, "removal")
+if removal then
+  return { "SUSPENDED", removal }
 end
 if redis.call("EXISTS", subscriptions) == 1 then
   return { "HALF_DELETED" }

@@ -120,6 +120,7 @@ func TestFlagsLetAFullRedisDrain(t *testing.T) {
 		"get_entity": "no-writes", "list_names": "no-writes", "list_subscriptions": "no-writes", "list_rules": "no-writes",
 		"routes": "no-writes", "due": "allow-oom", "topic_runtime": "no-writes",
 		"set_version": "allow-oom", "comparison": "no-writes", "note_compared": "allow-oom",
+		"begin_removal": "allow-oom", "cancel_removal": "allow-oom", "suspend": "allow-oom", "resume": "allow-oom",
 		"receive": "allow-oom", "complete": "allow-oom", "abandon": "allow-oom", "release": "allow-oom",
 		"dead_letter": "allow-oom", "renew_locks": "allow-oom", "peek": "allow-oom", "pass_on": "allow-oom",
 		"source_runtime": "allow-oom", "delete_queue": "allow-oom", "delete_subscription": "allow-oom", "delete_topic": "allow-oom",

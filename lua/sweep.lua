@@ -4,7 +4,8 @@
 -- Flags: allow-oom
 --
 -- KEYS[1..41] queue  all keys of the queue, subscription or topic, in the order of lib/entity/open_queue.lua
--- KEYS[42] parent     hash  of a transfer dead-letter queue the entity it belongs to, else KEYS[1]
+-- KEYS[42] suspended  hash  of a partition that a removal has suspended: see suspend
+-- KEYS[43] parent     hash  of a transfer dead-letter queue the entity it belongs to, else KEYS[1]
 -- ARGV[1] now   int  0 = server time
 -- ARGV[2] lazy  int  1: leave expired messages until a call looks (TTL-20)
 --
@@ -15,6 +16,9 @@
 --                     not used for AutoDeleteOnIdle, as far as can be seen from here: it is to be removed, see
 --                     lib/entity/unused_at; forwards: letters of the sides that have something to forward now, m =
 --                     main, d = dead
+--   RECORD            alarm after_ms  of a queue with several partitions that has AutoDeleteOnIdle: by its record it is
+--                     to be removed then, or a removal is to be completed or cancelled
+--   SUSPENDED
 --   ENTITY_NOT_FOUND
 -- Cost: O(slice of what is due)
 --@include base/now_ms
@@ -29,10 +33,18 @@
 local now = now_ms(ARGV[1])
 
 local queue = open_queue(KEYS, now, true)
+local suspended, parent = KEYS[42], KEYS[43]
 if not queue then
-  return { "ENTITY_NOT_FOUND" }
+  if redis.call("HLEN", suspended) > 0 then
+    return { "SUSPENDED" }
+  end
+  local at = unused_at(KEYS[1], KEYS[24], {}, nil, now)
+  if not at then
+    return { "ENTITY_NOT_FOUND" }
+  end
+  at = redis.call("HEXISTS", KEYS[1], "removal") == 1 and now or at
+  return { "RECORD", text(at), text(math.max(0, at - now)) }
 end
-local parent = KEYS[42]
 local has_parent = redis.call("HLEN", parent) > 0
 queue.lazy = ARGV[2] == "1"
 clear_due(queue)

@@ -28,11 +28,12 @@ var fencing = map[string]string{
 	"create_entity": isRepaired, "create_subscription": isRepaired, "create_rule": isRepaired, "update_entity": isRepaired,
 	"register_name": isRepaired, "bar_name": isRepaired, "unregister_name": isRepaired, "delete_queue": isRepaired,
 	"delete_topic": isRepaired, "delete_subscription": isRepaired, "delete_rule": isRepaired, "release_left": isRepaired, "set_version": isRepaired,
-	"note_compared": isRepaired,
-	"purge":         isRepaired, "delete_by_number": isRepaired, "resubmit": isRepaired, "reactivate": isRepaired,
+	"note_compared": isRepaired, "resume": isRepaired,
+	"purge": isRepaired, "delete_by_number": isRepaired, "resubmit": isRepaired, "reactivate": isRepaired,
 	"begin_resubmission": isRepaired, "open_transfers": isRepaired,
 
 	"sweep": isUpkeep, "activate": isUpkeep, "due": isUpkeep, "begin_transfer": isUpkeep, "end_transfer": isUpkeep,
+	"begin_removal": isUpkeep, "suspend": isUpkeep, "cancel_removal": isUpkeep,
 	"renumber_transfer": isUpkeep, "forget_arrivals": isUpkeep, "lease_sweep": isUpkeep, "advance_sweep": isUpkeep,
 	"set_alarm": isUpkeep, "take_alarms": isUpkeep, "move_alarm": isUpkeep, "lease_reading": isUpkeep, "share_reading": isUpkeep,
 

@@ -46,6 +46,8 @@ func (s *Store) CreateEntity(
 				return semantics.Entity{}, false, err
 			}
 			continue
+		case "SUSPENDED":
+			return semantics.Entity{}, false, suspendedBy(r)
 		case "NAME_GONE":
 			if above = r.number(); r.failure() != nil {
 				return semantics.Entity{}, false, r.failure()
@@ -149,6 +151,18 @@ func (s *Store) anyEntity(ctx context.Context, path string) (semantics.Entity, e
 	return readEntity(r)
 }
 
+// anyPartition is anyEntity also for a partition that a removal has suspended.
+func (s *Store) anyPartition(ctx context.Context, path string) (semantics.Entity, error) {
+	r, err := s.run(ctx, "get_entity", s.keys(path))
+	if err != nil {
+		return semantics.Entity{}, err
+	}
+	if r.status == string(semantics.EntityNotFound) {
+		return semantics.Entity{}, semantics.NotFound(path)
+	}
+	return readEntity(r)
+}
+
 // notFound returns the error of a verb that receives from a path without messages: nothing is there, or a topic, of
 // which only the subscriptions have messages (TOPIC-8).
 func (s *Store) notFound(ctx context.Context, path string) error {
@@ -227,18 +241,19 @@ func (s *Store) deleteEntity(ctx context.Context, kind semantics.Kind, path stri
 		case semantics.SubscriptionKind:
 			return s.deleteSubscription(ctx, path, why)
 		default:
-			return s.deleteQueue(ctx, kind, path, why, kind.String(), "")
+			return s.deleteQueue(ctx, kind, path, why, kind.String(), "", "")
 		}
 	})
 }
 
-// deleteQueue deletes a queue, or the record of an entity with several partitions. stored is the kind that Redis has.
+// deleteQueue deletes a queue, or the record of an entity with several partitions. stored is the kind that Redis has;
+// incarnation and removal are "" for a queue, removal also for a record that need not be idle.
 func (s *Store) deleteQueue(
-	ctx context.Context, kind semantics.Kind, path string, why deletion, stored string, incarnation any,
+	ctx context.Context, kind semantics.Kind, path string, why deletion, stored string, incarnation, removal any,
 ) error {
 	return s.deleted(
 		ctx, kind, path, why, "delete_queue", with(s.keys(path), s.keys(path).deleted()...), s.now(),
-		flag(why == unused), stored, incarnation,
+		flag(why == unused), stored, incarnation, removal,
 	)
 }
 

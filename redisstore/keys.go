@@ -75,7 +75,8 @@ var keyPlaces = func() map[string]keyPlace {
 		"idle_sessions",
 		"session_states", "states_due", "runs", "run_locks", "chunks",
 		"arrivals", "requests", "request_times",
-		"barred", // outlives the entity: see lua/lib/entity/bar_ticket.lua
+		"suspended", // in place of entity: see lua/suspend.lua
+		"barred",    // outlives the entity: see lua/lib/entity/bar_ticket.lua
 	} {
 		places[name] = ownPlace
 	}
@@ -214,6 +215,7 @@ func (k entityKeys) all() []string { return k.group("queue") }
 func (k entityKeys) deleted() []string {
 	keys := append(k.all(), k.transfers().all()...)
 	keys = append(keys, k.key("arrivals"), k.key("requests"), k.key("request_times"), k.key("stop"))
+	keys = append(keys, k.key("suspended"), k.key("transfers_suspended"))
 	return slices.DeleteFunc(keys, func(key string) bool {
 		return key == "" || key == k.key("bodies") || key == k.key("body_uses") // those are of the topic
 	})

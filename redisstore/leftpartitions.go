@@ -19,7 +19,7 @@ const forGood = 1<<53 - 1
 // DeleteRecord implements partitioned.Records.
 func (s *Store) DeleteRecord(ctx context.Context, kind semantics.Kind, path string, incarnation int64) error {
 	return s.Unbroken(ctx, func(ctx context.Context) error {
-		return s.deleteQueue(ctx, kind, path, asked, recordKind(kind), incarnation)
+		return s.deleteQueue(ctx, kind, path, asked, recordKind(kind), incarnation, "")
 	})
 }
 
@@ -70,7 +70,7 @@ func (s *Store) deleteLeftPartitions(ctx context.Context, path string, present i
 
 func (s *Store) deleteLeftPartition(ctx context.Context, name string) error {
 	kind := semantics.QueueKind // if nothing is there, any will do
-	switch entity, err := s.anyEntity(ctx, name); {
+	switch entity, err := s.anyPartition(ctx, name); {
 	case err == nil:
 		kind = entity.Kind
 	case semantics.CodeOf(err) != semantics.EntityNotFound:

@@ -48,6 +48,7 @@ type sweptEntity struct {
 	found    bool
 	isTopic  bool
 	isUnused bool
+	isRecord bool          // of an entity with several partitions
 	now      int64         // by the clock of its server, 0 if it is not known
 	next     int64         // when something will be due, by the same clock, 0 for never
 	after    int64         // how many ms that is from now
@@ -66,6 +67,8 @@ func (w *sweeper) sweepEntity(ctx context.Context, t *taken) (sweptEntity, error
 		switch {
 		case err != nil, !done.found:
 			return done, err
+		case isDue && done.isRecord:
+			return w.removeUnusedWhole(ctx, t.name)
 		case isDue && done.isUnused:
 			if !w.mayRemove() {
 				done.rest = sweepPause
@@ -121,8 +124,19 @@ func forward(ctx context.Context, upkeep semantics.Upkeep, name string, sides []
 // sweepSlice does a slice of what is due on one entity. What a partition has forgotten does not change what is due.
 func (s *Store) sweepSlice(ctx context.Context, name string) (sweptEntity, error) {
 	r, err := s.run(anyHistory(ctx), "sweep", s.keys(name), s.now(), flag(s.options.LazyExpiry))
-	if err != nil || r.status != "OK" {
+	if err != nil {
 		return sweptEntity{}, err
+	}
+	switch r.status {
+	case "OK":
+	case "RECORD":
+		done := sweptEntity{found: true, isRecord: true, next: r.number(), after: r.number()}
+		done.now = done.next - done.after
+		return done, r.failure()
+	case "SUSPENDED": // a removal of its entity will end
+		return sweptEntity{found: true, rest: sweepPause}, nil
+	default:
+		return sweptEntity{}, nil
 	}
 	s.readNotifications(name, r) // the sweep itself moves the alarm
 	done := sweptEntity{

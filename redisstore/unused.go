@@ -109,6 +109,15 @@ func (s *Store) removeUnused(ctx context.Context, name string, isTopic bool) (ne
 	}
 }
 
+// removeUnusedWhole deletes an entity with several partitions that is idle as far as its record knows.
+func (w *sweeper) removeUnusedWhole(ctx context.Context, name string) (sweptEntity, error) {
+	if !w.mayRemove() {
+		return sweptEntity{found: true, rest: sweepPause}, nil
+	}
+	wait, err := w.upkeep.RemoveUnused(ctx, name)
+	return sweptEntity{found: true, rest: wait}, err
+}
+
 // reportRemoved calls Options.Removed for an entity that was deleted when idle.
 func (s *Store) reportRemoved(kind semantics.Kind, path string, why deletion) {
 	if why == unused && s.options.Removed != nil {

@@ -136,12 +136,17 @@ func PartitionRefused(entity, what string) *Error {
 }
 
 // CheckPartitions is INVALID_OPERATION for options that an entity with several partitions does not offer yet.
-func (o Options) CheckPartitions(entity string) error {
-	if o.Partitions <= 1 {
-		return nil
-	}
-	if o.AutoDeleteOnIdle == Never {
+func (o Options) CheckPartitions(kind Kind, entity string) error {
+	if o.Partitions <= 1 || kind == QueueKind || o.AutoDeleteOnIdle == Never {
 		return nil
 	}
 	return PartitionRefused(entity, "autoDeleteOnIdle").With(DetailField, "autoDeleteOnIdle")
+}
+
+// SuspendedError is the error of the creation of a partition that a removal has suspended (IDLE-8): it is there, but no
+// other call finds it.
+type SuspendedError struct{ Removal int64 }
+
+func (*SuspendedError) Error() string {
+	return "the partition is suspended, because its entity seemed idle"
 }

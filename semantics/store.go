@@ -43,6 +43,9 @@ type Upkeep interface {
 	// Level completes changes that did not reach this partition of an entity, or that its server has forgotten: of
 	// options, and of the subscriptions and rules of a topic (PART-8, DUR-4).
 	Level(ctx context.Context, partition string) error
+	// RemoveUnused deletes an entity with several partitions if none of them was used for AutoDeleteOnIdle, and returns
+	// when to call it again, 0 for never (IDLE-8).
+	RemoveUnused(ctx context.Context, path string) (time.Duration, error)
 }
 
 // Sharer is a Store that lets one sidecar read something for all of them, so that many sidecars cost what one does.

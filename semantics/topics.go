@@ -38,6 +38,9 @@ type Topics interface {
 	// it knows what they belong to.
 	Level(ctx context.Context, partition string) error
 
+	// RemoveUnused is that of Upkeep, as Level is.
+	RemoveUnused(ctx context.Context, path string) (time.Duration, error)
+
 	// Publish stores messages with the copies that subscriptions get, each call whole or not at all, in their order,
 	// and returns the outcome of each as Send does (TOPIC-2, SEND-3). The sequence numbers are the topic's; those of
 	// the copies are their subscriptions' own (TOPIC-1). A message whose ScheduledAt is in the future is stored without

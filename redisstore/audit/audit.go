@@ -95,6 +95,12 @@ func (a *Auditor) auditQueue(ctx context.Context, path string, q *audit) error {
 func (a *Auditor) checkSweeper(ctx context.Context, path string, q *audit) error {
 	alarm, registry, err := a.alarm(ctx, path)
 	want := q.number("alarm_ms")
+	if strings.HasPrefix(q.entity["kind"], recordKindPrefix) { // whose partitions may have been used later
+		if q.number("idle_ms") >= 0 && err != nil {
+			q.fault("no sweeper comes to see whether it is idle: %v", err)
+		}
+		return errors.Join(q.faults...)
+	}
 	isLate := want > 0 && err == nil && int64(alarm) > want && int64(alarm)-a.ahead(ctx, registry, path) > want
 	if want > 0 && err != nil || isLate {
 		q.fault("no sweeper comes by %d: the alarm is %v (%v)", want, alarm, err)

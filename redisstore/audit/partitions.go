@@ -13,12 +13,15 @@ import (
 // recordPrefix is before the names of those fields of a record by which scripts recognize a queue.
 const recordPrefix = "record_"
 
+// recordKindPrefix is before the kind of a record.
+const recordKindPrefix = "partitioned_"
+
 // ownFields are those that a record and its partitions have each for themselves. Bounds are divided among partitions.
 var ownFields = map[string]bool{
 	"kind": true, "name": true, "about": true, "incarnation": true, "ticket": true, "created_ms": true, "updated_ms": true,
 	"accessed_ms": true, "partitioned": true, "partitions": true, "keyed": true, "user_metadata": true, "max_bytes": true,
 	"max_message_count": true, "duplicate_max_entries": true, "alarm_ms": true, "forwarder_called": true,
-	"version": true, "compared_in": true,
+	"version": true, "compared_in": true, "idle_ms": true, "idle_keeps_dead": true, "removal": true, "removal_in": true,
 }
 
 // AuditPartitions checks that no partition is without its queue. A sidecar that crashes while it deletes one leaves
@@ -51,7 +54,7 @@ func (a *Auditor) partitions(ctx context.Context, names []string) (wrong, left, 
 		if err != nil {
 			return nil, nil, err
 		}
-		if !strings.HasPrefix(record["kind"], "partitioned_") {
+		if !strings.HasPrefix(record["kind"], recordKindPrefix) {
 			continue
 		}
 		incarnation, _ := strconv.ParseInt(record["incarnation"], 10, 64)
@@ -97,6 +100,9 @@ func (a *Auditor) differing(ctx context.Context, record map[string]string, path 
 	partition, err := a.client.HGetAll(ctx, a.tagOf(path)+"entity").Result()
 	if err != nil {
 		return "", err
+	}
+	if partition["idle_ms"] != "-1" {
+		return "idle_ms than -1", nil // it would go without the others
 	}
 	for field, value := range record {
 		name := strings.TrimPrefix(field, recordPrefix)

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -98,4 +99,9 @@ func (b *Broker) activateSome(ctx context.Context, topic string) (more bool, err
 // Level implements Upkeep.
 func (b *Broker) Level(ctx context.Context, partition string) error {
 	return b.store.Level(ctx, partition)
+}
+
+// RemoveUnused implements Upkeep.
+func (b *Broker) RemoveUnused(ctx context.Context, path string) (time.Duration, error) {
+	return b.store.RemoveUnused(ctx, path)
 }

@@ -25,7 +25,7 @@ func TestQUOTA_10_EveryVerbHasItsCost(t *testing.T) {
 
 	// No client asks for the first five. Commit is a Transact, which pays for what Add added.
 	priced := map[string]bool{
-		"AwaitSettled": true, "ReleaseHeld": true, "ActivateDue": true, "Forward": true, "Level": true,
+		"AwaitSettled": true, "ReleaseHeld": true, "ActivateDue": true, "Forward": true, "Level": true, "RemoveUnused": true,
 		"Commit": true, "Add": true, "Rollback": true,
 	}
 	for _, c := range pricedCalls() {

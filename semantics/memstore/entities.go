@@ -21,6 +21,9 @@ func (s *Store) CreateEntity(
 	if q := s.queues[semantics.Fold(path)]; q != nil {
 		return q.view(), false, nil
 	}
+	if on := s.suspended[semantics.Fold(path)]; on != nil {
+		return semantics.Entity{}, false, &semantics.SuspendedError{Removal: on.removal}
+	}
 	if err := options.MemoryOnly(); err != nil {
 		return semantics.Entity{}, false, err
 	}

@@ -49,6 +49,7 @@ func (s *Store) deleteForGood(path string) {
 	now := s.now()
 	maps.DeleteFunc(s.barred, func(_ string, since time.Time) bool { return now.Sub(since) > barredFor })
 	s.barred[semantics.Fold(path)] = now
+	s.resume(path)
 	if q := s.queues[semantics.Fold(path)]; q != nil {
 		s.delete(q)
 	}
@@ -58,6 +59,11 @@ func (s *Store) deleteForGood(path string) {
 // entity of that name.
 func (s *Store) deleteLeftPartitions(path string) {
 	prefix := semantics.Fold(path) + semantics.PartitionMark
+	for name := range s.suspended {
+		if strings.HasPrefix(name, prefix) {
+			s.deleteForGood(name)
+		}
+	}
 	for name, q := range s.queues {
 		if strings.HasPrefix(name, prefix) && q.kind != semantics.SubscriptionKind { // which goes with its topic
 			s.deleteForGood(name)

@@ -35,6 +35,9 @@ type queue struct {
 	lastVersion *int64              // of all states that the Store ever had
 	stateBytes  int64
 
+	// Only of the record of an entity with several partitions: the one that may complete, 0 for none.
+	removal int64
+
 	// Only of a topic.
 	subscriptions map[string]*queue // by folded name
 	routesVersion int64             // of its subscriptions, of their rules and of all else that decides about copies

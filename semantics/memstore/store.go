@@ -30,9 +30,12 @@ type Store struct {
 	removed func(kind semantics.Kind, path string)
 	barred  map[string]time.Time // folded paths of partitions that were deleted for good, by when
 
+	suspended map[string]*suspended // by folded path
+
 	lastIncarnation int64 // of all entities there ever were
 	lastVersion     int64 // of all states of sessions
 	lastTransfer    int64 // of all sources
+	lastRemoval     int64 // of all entities with several partitions
 }
 
 // topicLimits is how much the subscriptions of one topic may be and have together (RULE-4).
@@ -72,6 +75,8 @@ func New(opts ...Option) *Store {
 		waiting: map[semantics.Source]bool{},
 		upkeep:  make(chan struct{}, 1),
 		barred:  map[string]time.Time{},
+
+		suspended: map[string]*suspended{},
 	}
 	for _, opt := range opts {
 		opt(s)

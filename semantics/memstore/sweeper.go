@@ -44,8 +44,16 @@ func (s *Store) SweepOnce(ctx context.Context, upkeep semantics.Upkeep) time.Dur
 			failed = err
 		}
 	}
-	next := s.removeUnused()
+	next, whole := s.removeUnused()
 	pause := s.untilNextDue()
+	for _, name := range whole {
+		switch wait, err := upkeep.RemoveUnused(ctx, name); {
+		case err != nil:
+			failed = err
+		case wait > 0:
+			pause = min(pause, wait)
+		}
+	}
 	if !next.IsZero() {
 		pause = min(pause, max(next.Sub(s.now()), 0))
 	}

@@ -100,7 +100,8 @@ func (q *queue) unusedAt(now time.Time) time.Time {
 }
 
 // removeUnused deletes every entity that was unused for long enough, and returns when the next one may be; zero: never.
-func (s *Store) removeUnused() (next time.Time) {
+// Those with several partitions that are unused as far as their records know it returns in whole.
+func (s *Store) removeUnused() (next time.Time, whole []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -121,7 +122,12 @@ func (s *Store) removeUnused() (next time.Time) {
 			s.look(sub, now)
 		}
 		at := q.unusedAt(now)
-		if !reached(at, now) {
+		isWhole := q.options.Partitions > 1
+		switch {
+		case isWhole && (q.removal != 0 || reached(at, now)):
+			whole = append(whole, q.name)
+			continue
+		case !reached(at, now):
 			next = earlier(next, at)
 			continue
 		}
@@ -133,5 +139,5 @@ func (s *Store) removeUnused() (next time.Time) {
 			s.removed(q.kind, q.name)
 		}
 	}
-	return next
+	return next, whole
 }

@@ -47,6 +47,10 @@ func (s *Store) compareNow(ctx context.Context, path string) error {
 	p := found.placeOf(path)
 	switch {
 	case p >= 0:
+		// It may have forgotten that a removal has suspended it.
+		if err := s.below.CancelRemoval(ctx, found.name, found.incarnation, anyRemoval); err != nil {
+			return err
+		}
 		return s.levelAllOf(ctx, found, p)
 	case found != nil && semantics.Fold(found.definition) == semantics.Fold(path):
 		return nil

@@ -2,6 +2,7 @@ package partitioned
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -13,7 +14,7 @@ import (
 func (s *Store) CreateEntity(
 	ctx context.Context, kind semantics.Kind, path string, options semantics.Options,
 ) (semantics.Entity, bool, error) {
-	if err := options.CheckPartitions(path); err != nil {
+	if err := options.CheckPartitions(kind, path); err != nil {
 		return semantics.Entity{}, false, err
 	}
 	for look := 1; ; look++ {
@@ -42,10 +43,10 @@ func (s *Store) complete(ctx context.Context, found *whole) error {
 		return s.levelAll(ctx, found.topic)
 	}
 	share := found.shareOf(found.options)
-	err := s.withHidden(found, func(path string) error {
-		_, _, err := s.Store.CreateEntity(ctx, found.kind, path, share)
-		return err
-	})
+	err := s.withHidden(found, func(path string) error { return s.createPartition(ctx, found, path, share) })
+	if errors.Is(err, errRemoved) {
+		return semantics.NotFound(found.name)
+	}
 	if semantics.CodeOf(err) == semantics.EntityNotFound {
 		// Its deletion has come as far as here. If Redis has forgotten since that the record is gone, it goes again.
 		if err := unlessGone(s.deleteRecord(ctx, found)); err != nil {
@@ -97,10 +98,11 @@ func mayHaveRun(err error) error {
 }
 
 // shareOf returns the options of each partition of an entity. Bounds of what it may hold are divided among them. With
-// duplicate detection the key is part of what a partition remembers (DUP-2).
+// duplicate detection the key is part of what a partition remembers (DUP-2). AutoDeleteOnIdle is of the whole.
 func shareOf(options semantics.Options) semantics.Options {
 	n := options.Partitions
 	options.Partitions, options.EnablePartitioning, options.UserMetadata = 1, options.RequiresDuplicateDetection, ""
+	options.AutoDeleteOnIdle, options.AutoDeleteKeepsDeadLetters = semantics.Never, false
 	for _, bound := range []*int64{
 		&options.MaxSizeInMegabytes, &options.MaxMessageCount, &options.DuplicateHistoryMaxEntries,
 	} {
@@ -188,7 +190,7 @@ func (s *Store) checkUpdate(
 		return err
 	}
 	wanted.Partitions = semantics.MaxPartitions
-	if wanted.CheckPartitions(path) == nil {
+	if wanted.CheckPartitions(kind, path) == nil {
 		return nil
 	}
 	present, err := s.Store.GetEntity(ctx, kind, path)
@@ -196,7 +198,7 @@ func (s *Store) checkUpdate(
 		return err
 	}
 	wanted.Partitions = present.Options.Partitions
-	return wanted.CheckPartitions(path)
+	return wanted.CheckPartitions(kind, path)
 }
 
 // DeleteEntity implements semantics.Entities. The record goes first, so that no other sidecar finds the entity from
@@ -269,6 +271,9 @@ func (s *Store) Runtime(
 		})
 		sum = semantics.SumOf(counts)
 		sum.CreatedAt, sum.UpdatedAt = entity.CreatedAt, entity.UpdatedAt
+		if entity.AccessedAt.After(sum.AccessedAt) { // by a wait
+			sum.AccessedAt = entity.AccessedAt
+		}
 		if err == nil && w.definition != "" {
 			var of semantics.Runtime
 			of, err = s.Store.Runtime(ctx, w.kind, w.definition)

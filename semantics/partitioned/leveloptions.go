@@ -13,6 +13,9 @@ func (s *Store) levelOptions(ctx context.Context, w *whole, p int) error {
 		return unlessGone(err)
 	}
 	part, err := s.Store.GetEntity(ctx, w.kind, w.paths[p])
+	if semantics.CodeOf(err) == semantics.EntityNotFound && w.kind == semantics.QueueKind { // a removal suspended it
+		return s.complete(ctx, w)
+	}
 	if err != nil {
 		return unlessGone(err)
 	}

@@ -40,6 +40,7 @@ type Below interface {
 	semantics.Store
 	Places
 	Records
+	Removals
 	Histories
 }
 

@@ -112,7 +112,7 @@ func (s *Store) CreateSubscription(
 // checkSubscription refuses options that a subscription of a topic cannot have.
 func (w *whole) checkSubscription(path string, options semantics.Options) error {
 	options.Partitions = int64(len(w.paths))
-	return options.CheckPartitions(path)
+	return options.CheckPartitions(semantics.SubscriptionKind, path)
 }
 
 // shareOf returns the options of an entity in each of its partitions.

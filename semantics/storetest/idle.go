@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/partitioned"
 )
 
 var idleTests = []ruleTest{
@@ -47,7 +48,11 @@ func keepsDeadLetters(o *semantics.Options) { o.AutoDeleteKeepsDeadLetters = tru
 // sweep does what is due, as sidecars do in the background.
 func (h *fixture) sweep() {
 	h.t.Helper()
-	h.ok(h.Sweep(h.t.Context(), h.Store, h.broker))
+	store := h.Store
+	if spread, is := store.(*partitioned.Store); is {
+		store = spread.Store
+	}
+	h.ok(h.Sweep(h.t.Context(), store, h.broker))
 }
 
 // stays checks that an entity is still there at all times until d is over.

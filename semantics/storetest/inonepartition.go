@@ -38,6 +38,7 @@ var inOnePartition = map[string]string{
 	"SESS_29_UnblockGoesOn":                    ofOrder,
 	"SETTLE_11_ManyDelaysEndAtOnce":            ofOrder,
 	"DUP_11_HistoryIsBounded":                  ofBounds,
+	"IDLE_7_WhatDoesNotCount":                  ofBounds,
 	"MSG_19_RefusedAndDuplicatesGetNone":       ofBounds,
 	"QUOTA_12_FullQueueWithSessions":           ofBounds,
 	"SESS_33c_CountsAgainstTheSize":            ofBounds,

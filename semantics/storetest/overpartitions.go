@@ -10,7 +10,7 @@ import (
 	"github.com/sidebus/sidebus/semantics/partitioned"
 )
 
-// runOverPartitions runs the tests of sessions and of duplicate detection against queues with several partitions, where
+// runOverPartitions runs the tests of sessions, of duplicate detection and of idle deletion against queues with several partitions, where
 // a session and a message id have one. The store in memory takes each with every number of partitions, or with -short
 // with one; another store takes each with one of them in turn, since which partition a call goes to does not depend on
 // the store.
@@ -25,7 +25,7 @@ func runOverPartitions(t *testing.T, open func(t *testing.T) Harness) {
 		sessionCloseTests, sessionLockEndTests, sessionCountTests, sessionOrderTests, sessionDelayTests, sessionStateTests,
 		sessionStateTTLTests, sessionListTests, sessionBlockTests, sessionExpiryTests, sessionMessageTests, sessionSequenceTests,
 		sessionWaitTests, sessionWaitEndTests, sessionReceiveWaitTests, sessionUseTests, sessionDrainTests, sessionManyTests,
-		duplicateTests,
+		duplicateTests, idleTests, idleActivityTests,
 	)
 	store, turn := open(t), 0
 	if store.IsApart {
@@ -91,6 +91,11 @@ func withOne(entity semantics.Entity) semantics.Entity {
 
 func (s asOne) GetEntity(ctx context.Context, kind semantics.Kind, path string) (semantics.Entity, error) {
 	entity, err := s.Store.GetEntity(ctx, kind, path)
+	if err == nil && entity.Options.Partitions > 1 { // the description has only the use of the record (CNT-5)
+		var counts semantics.Runtime
+		counts, err = s.Store.Runtime(ctx, kind, path)
+		entity.AccessedAt = counts.AccessedAt
+	}
 	return withOne(entity), err
 }
 

@@ -69,19 +69,6 @@ func testPART_1_Option(t *testing.T, h *fixture) {
 
 func testPART_1_WhatIsNotThereIsRefused(t *testing.T, h *fixture) {
 	h.spread(2)
-	changes := map[string]change{
-		"autoDeleteOnIdle": func(o *semantics.Options) { o.AutoDeleteOnIdle = time.Hour },
-	}
-	for name, c := range changes {
-		options := semantics.Options{Partitions: 2}
-		c(&options)
-		_, err := h.broker.CreateEntity(t.Context(), semantics.QueueKind, "other", options, []string{"partitions", name})
-		h.same(h.wantCode(err, semantics.InvalidOperation).Details[semantics.DetailField], name)
-		if !semantics.Immutable(name) {
-			_, err = h.broker.UpdateEntity(t.Context(), semantics.QueueKind, "orders", options, []string{name})
-			h.wantCode(err, semantics.InvalidOperation)
-		}
-	}
 	_, err := h.broker.AcceptSession(t.Context(), "orders", broker.AcceptOptions{SessionID: "a"})
 	h.wantCode(err, semantics.SessionNotSupported)
 }

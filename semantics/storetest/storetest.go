@@ -67,7 +67,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		topicStatusTests, topicScheduleTests, topicReceiveTests, topicDuplicateTests,
 		forwardTests, forwardStepTests, forwardRefusedTests, forwardArrivalTests, forwardHopTests, forwardDeadTests,
 		forwardEntityTests, undeliveredTests, unmatchedTests,
-		partitionTests, partitionTopicTests, partitionTopicHalfwayTests, partitionTopicUseTests,
+		partitionTests, partitionIdleTests, partitionTopicTests, partitionTopicHalfwayTests, partitionTopicUseTests,
 		partitionTopicForwardTests, partitionTopicDeletedTests, partitionAnswerTests,
 		partitionMissingTests, partitionAgainTests, partitionDeletedTests, partitionSessionTests, partitionDuplicateTests,
 		partitionForwardTests, partitionResubmitTests,
