@@ -1,23 +1,17 @@
 -- get_entity: read an entity's kind, options and times.
--- Reads: entity, suspended.  Writes: nothing.
+-- Reads: entity.  Writes: nothing.
 -- Flags: no-writes
 --
--- KEYS[1] entity     hash  options and state
--- KEYS[2] suspended  hash  the same of a partition that a removal has suspended: see suspend
+-- KEYS[1] entity  hash  options and state
 --
 -- Returns
 --   OK                field value ...
---   SUSPENDED         field value ...
 --   ENTITY_NOT_FOUND
 -- Cost: O(1)
-local entity, suspended = KEYS[1], KEYS[2]
+local entity = KEYS[1]
 
 local fields = redis.call("HGETALL", entity)
-if #fields > 0 then
-  return { "OK", fields }
+if #fields == 0 then
+  return { "ENTITY_NOT_FOUND" }
 end
-fields = redis.call("HGETALL", suspended)
-if #fields > 0 then
-  return { "SUSPENDED", fields }
-end
-return { "ENTITY_NOT_FOUND" }
+return { "OK", fields }

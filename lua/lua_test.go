@@ -117,7 +117,7 @@ func TestFlagsLetAFullRedisDrain(t *testing.T) {
 	want := map[string]string{
 		"create_entity": "", "create_subscription": "", "create_rule": "", "update_entity": "", "register_name": "",
 		"send": "", "publish": "", "transact": "", "transact_settling": "allow-oom", "activate": "",
-		"get_entity": "no-writes", "list_names": "no-writes", "list_subscriptions": "no-writes", "list_rules": "no-writes",
+		"get_entity": "no-writes", "get_suspended": "no-writes", "list_names": "no-writes", "list_subscriptions": "no-writes", "list_rules": "no-writes",
 		"routes": "no-writes", "due": "allow-oom", "topic_runtime": "no-writes",
 		"set_version": "allow-oom", "comparison": "no-writes", "note_compared": "allow-oom",
 		"begin_removal": "allow-oom", "cancel_removal": "allow-oom", "suspend": "allow-oom", "resume": "allow-oom",

@@ -17,12 +17,32 @@ func kindOf(kind semantics.Kind, path string) semantics.Kind {
 	return kind
 }
 
-// CreateEntity implements semantics.Entities. The name is put on the namespace's list before the entity is created, so
-// that no entity exists without its name, and is checked again afterwards.
+// CreateEntity implements semantics.Entities. A full Redis creates nothing, but what is there already is found: also a
+// suspended partition, which is resumed by this call.
 func (s *Store) CreateEntity(
 	ctx context.Context, kind semantics.Kind, path string, options semantics.Options,
-) (semantics.Entity, bool, error) {
+) (entity semantics.Entity, created bool, err error) {
 	ctx = anyHistory(ctx) // what it looks at may belong to no entity
+	entity, created, err = s.createEntity(ctx, kind, path, options)
+	if !isFull(err) || semantics.IsOutcomeUnknown(err) {
+		return entity, created, err
+	}
+	found, suspendedBy, failed := s.anyPartition(ctx, path)
+	switch {
+	case semantics.CodeOf(failed) == semantics.EntityNotFound:
+		return entity, false, err
+	case failed == nil && suspendedBy != 0:
+		return entity, false, &semantics.SuspendedError{Removal: suspendedBy}
+	default:
+		return found, false, failed
+	}
+}
+
+// createEntity is CreateEntity of a Redis that is not full. The name is put on the namespace's list before the entity is
+// created, so that no entity exists without its name, and is checked again afterwards.
+func (s *Store) createEntity(
+	ctx context.Context, kind semantics.Kind, path string, options semantics.Options,
+) (semantics.Entity, bool, error) {
 	if err := s.refuseNewLevel(ctx, path, options); err != nil {
 		return semantics.Entity{}, false, err
 	}
@@ -151,16 +171,23 @@ func (s *Store) anyEntity(ctx context.Context, path string) (semantics.Entity, e
 	return readEntity(r)
 }
 
-// anyPartition is anyEntity also for a partition that a removal has suspended.
-func (s *Store) anyPartition(ctx context.Context, path string) (semantics.Entity, error) {
-	r, err := s.run(ctx, "get_entity", s.keys(path))
-	if err != nil {
-		return semantics.Entity{}, err
+// anyPartition is anyEntity also for a partition that a removal has suspended, which it returns, else 0.
+func (s *Store) anyPartition(ctx context.Context, path string) (part semantics.Entity, removal int64, err error) {
+	part, err = s.anyEntity(ctx, path)
+	if semantics.CodeOf(err) != semantics.EntityNotFound {
+		return part, 0, err
 	}
-	if r.status == string(semantics.EntityNotFound) {
-		return semantics.Entity{}, semantics.NotFound(path)
+	r, failed := s.run(ctx, "get_suspended", s.keys(path))
+	switch {
+	case failed != nil:
+		return part, 0, failed
+	case r.status != "OK":
+		return part, 0, err
 	}
-	return readEntity(r)
+	if part, err = readEntity(r); err == nil {
+		removal, err = r.number(), r.failure()
+	}
+	return part, removal, err
 }
 
 // notFound returns the error of a verb that receives from a path without messages: nothing is there, or a topic, of

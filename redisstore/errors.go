@@ -37,6 +37,11 @@ var refusals = map[string]struct {
 // passing is the RetryAfter of failures that changed nothing and can pass without an operator.
 const passing = 800 * time.Millisecond
 
+// isFull reports whether Redis has rejected a call because it has no memory left.
+func isFull(err error) bool {
+	return err != nil && semantics.AsError(err).Details[semantics.DetailCause] == refusals["OOM"].cause
+}
+
 // storeError returns the failure of a Redis call with its Code. changes reports whether the call could have changed
 // something; a lost answer then means an unknown outcome (ERR-6, ERR-7).
 func storeError(err error, changes bool) error {

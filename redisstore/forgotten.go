@@ -64,7 +64,7 @@ func (s *Store) IsForgotten(ctx context.Context, path string, incarnation int64)
 		if _, of, _ := semantics.SplitPartition(name); of != incarnation {
 			continue
 		}
-		if _, err := s.anyPartition(ctx, name); semantics.CodeOf(err) != semantics.EntityNotFound {
+		if _, _, err := s.anyPartition(ctx, name); semantics.CodeOf(err) != semantics.EntityNotFound {
 			return err == nil, err
 		}
 	}
@@ -124,7 +124,7 @@ func (s *Store) incarnationOf(
 		if err != nil {
 			return 0, err
 		}
-		if part, err := s.anyPartition(ctx, name); err == nil && part.Kind == kind && !isDeleted {
+		if part, _, err := s.anyPartition(ctx, name); err == nil && part.Kind == kind && !isDeleted {
 			return incarnation, nil
 		} else if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound {
 			return 0, err

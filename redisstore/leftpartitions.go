@@ -70,7 +70,7 @@ func (s *Store) deleteLeftPartitions(ctx context.Context, path string, present i
 
 func (s *Store) deleteLeftPartition(ctx context.Context, name string) error {
 	kind := semantics.QueueKind // if nothing is there, any will do
-	switch entity, err := s.anyPartition(ctx, name); {
+	switch entity, _, err := s.anyPartition(ctx, name); {
 	case err == nil:
 		kind = entity.Kind
 	case semantics.CodeOf(err) != semantics.EntityNotFound:

@@ -10,6 +10,7 @@ import (
 	"github.com/sidebus/sidebus/redisstore/redistest"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/partitioned"
+	"github.com/sidebus/sidebus/semantics/storetest"
 )
 
 // completing is a Store that calls before a removal of a queue completes. If that fails, so does the removal.
@@ -218,4 +219,33 @@ func (a awayStore) Suspend(ctx context.Context, path string, removal int64, span
 		return 0, semantics.Errorf(semantics.StoreUnavailable, "test")
 	}
 	return a.Store.Suspend(ctx, path, removal, span, keeps)
+}
+
+// A full Redis lets out what a removal that was cut off has suspended.
+func TestIDLE_8_FullRedisResumesPartitions(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	defer server.Stop()
+	clock := storetest.NewClock()
+	below := redistest.Open(t, redisstore.Options{URL: server.URL, Now: clock.Now})
+	store := partitioned.New(below)
+	options := semantics.DefaultOptions()
+	options.Partitions, options.AutoDeleteOnIdle = 3, unusedFor
+	_, _, err := store.CreateEntity(t.Context(), semantics.QueueKind, "orders", options)
+	must(t, err)
+	for range 3 {
+		_, err := store.Send(t.Context(), "orders", message(1000))
+		must(t, err)
+	}
+	clock.Advance(unusedFor)
+	killed := completing{below, func() error { return semantics.Errorf(semantics.StoreUnavailable, "test") }}
+	if _, err := partitioned.New(killed).RemoveUnused(t.Context(), "orders"); err == nil {
+		t.Fatal("it was not cut off")
+	}
+	command(t, server.URL, "CONFIG", "SET", "maxmemory", "1")
+	batch, err := store.Receive(t.Context(), orders, 3, semantics.RegisterNever)
+	must(t, err)
+	if len(batch.Messages) != 3 {
+		t.Errorf("received %d messages, want 3", len(batch.Messages))
+	}
 }

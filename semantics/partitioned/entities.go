@@ -150,8 +150,7 @@ func (s *Store) updatePartitions(
 	})
 	for len(names) > 0 {
 		err := worst(atOnce(partitions, func(_, p int) error {
-			_, err := s.Store.UpdateEntity(ctx, w.kind, w.paths[p], share, names)
-			return inPartition(unlessGone(err), p) // one that is missing gets the present options when it is created
+			return inPartition(s.updatePartition(ctx, w, w.paths[p], share, names), p)
 		}))
 		if err == nil && w.definition != "" { // last: what is decided by it finds partitions that can keep it
 			_, err = s.Store.UpdateEntity(ctx, w.kind, w.definition, share, names)
@@ -171,6 +170,26 @@ func (s *Store) updatePartitions(
 		share = w.shareOf(present.Options)
 	}
 	return nil
+}
+
+// updatePartition changes options of a partition. One that a removal has suspended is resumed for it, since nothing
+// would tell a later call that it missed the update. One that is missing gets the present options when it is created.
+func (s *Store) updatePartition(
+	ctx context.Context, w *whole, path string, share semantics.Options, names []string,
+) error {
+	for {
+		_, err := s.Store.UpdateEntity(ctx, w.kind, path, share, names)
+		if semantics.CodeOf(err) != semantics.EntityNotFound || w.kind != semantics.QueueKind {
+			return unlessGone(err)
+		}
+		err = s.createPartition(ctx, w, path, share)
+		if errors.Is(err, errRemoved) || semantics.CodeOf(err) == semantics.EntityNotFound {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // changed returns the names of the options of partitions that are no longer those of their entity.

@@ -14,7 +14,7 @@ func (s *Store) levelOptions(ctx context.Context, w *whole, p int) error {
 	}
 	part, err := s.Store.GetEntity(ctx, w.kind, w.paths[p])
 	if semantics.CodeOf(err) == semantics.EntityNotFound && w.kind == semantics.QueueKind { // a removal suspended it
-		return s.complete(ctx, w)
+		return unlessGone(s.complete(ctx, w))
 	}
 	if err != nil {
 		return unlessGone(err)

@@ -27,8 +27,8 @@ type Removals interface {
 	// ENTITY_NOT_FOUND.
 	CancelRemoval(ctx context.Context, name string, incarnation, removal int64) error
 	// Suspend suspends a partition, or lets this removal have it if another one has suspended it: CreateEntity then
-	// fails with a SuspendedError, and any other call with ENTITY_NOT_FOUND. If it was used within the span, or has dead
-	// letters to keep (IDLE-9), nothing is done, and wait is when to look again. With removal 0 it only looks.
+	// fails with a SuspendedError, and any other call with ENTITY_NOT_FOUND. If it was used within the span, or has
+	// dead letters to keep (IDLE-9), nothing is done, and wait is when to look again. With removal 0 it only looks.
 	// ENTITY_NOT_FOUND.
 	Suspend(
 		ctx context.Context, path string, removal int64, span time.Duration, keepsDeadLetters bool,

@@ -10,10 +10,10 @@ import (
 	"github.com/sidebus/sidebus/semantics/partitioned"
 )
 
-// runOverPartitions runs the tests of sessions, of duplicate detection and of idle deletion against queues with several partitions, where
-// a session and a message id have one. The store in memory takes each with every number of partitions, or with -short
-// with one; another store takes each with one of them in turn, since which partition a call goes to does not depend on
-// the store.
+// runOverPartitions runs the tests of sessions, of duplicate detection and of idle deletion against queues with several
+// partitions, where a session and a message id have one. The store in memory takes each with every number of partitions,
+// or with -short with one; another store takes each with one of them in turn, since which partition a call goes to does
+// not depend on the store.
 func runOverPartitions(t *testing.T, open func(t *testing.T) Harness) {
 	t.Helper()
 	counts := []int64{2, 3, 16}

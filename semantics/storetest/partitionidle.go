@@ -21,6 +21,7 @@ var partitionIdleTests = []ruleTest{
 	testIDLE_8_LateResume,
 	testIDLE_5_WaitNotedDuringARemoval,
 	testIDLE_8_DeletedDuringARemoval,
+	testPART_1_UpdatedDuringARemoval,
 	testIDLE_8_MissingPartitionIsUse,
 	testIDLE_9_DeadLettersOfAnyPartitionKeepAll,
 }
@@ -120,6 +121,14 @@ func (h *fixture) removeBy(below partitioned.Below) (time.Duration, error) {
 	return partitioned.New(below).RemoveUnused(h.t.Context(), "orders")
 }
 
+// wantCut checks that a removal was cut off. Which partition it names first is not fixed.
+func (h *fixture) wantCut(err error) {
+	h.t.Helper()
+	if semantics.CodeOf(err) != semantics.StoreUnavailable {
+		h.t.Fatalf("got error %v, want %s", err, semantics.StoreUnavailable)
+	}
+}
+
 // nothingLeft checks that orders is gone with all its messages, and can be used again.
 func (h *fixture) nothingLeft() {
 	h.t.Helper()
@@ -152,7 +161,7 @@ func testIDLE_7_LooksAtPartitionsAreNoUse(_ *testing.T, h *fixture) {
 		}
 		return nil
 	}}
-	h.wantCode(second(h.removeBy(stops)), semantics.StoreUnavailable)
+	h.wantCut(second(h.removeBy(stops)))
 	h.wantCounts(3, 0, 0)
 	h.same(len(h.peekBelow(below)), 3)
 	wait, err := h.removeBy(below)
@@ -280,7 +289,7 @@ func testIDLE_8_RemovalOfPartitionsCutOff(t *testing.T, h *fixture) {
 					}
 				}
 				_, err := h.removeAtOnce(by)
-				h.wantCode(err, semantics.StoreUnavailable)
+				h.wantCut(err)
 				h.goesOnAfterCut(stale, keys, isUsed)
 			}
 		}
@@ -338,7 +347,7 @@ func testIDLE_8_LateResume(t *testing.T, h *fixture) {
 		}
 		return nil
 	}}
-	h.wantCode(second(h.removeAtOnce(early)), semantics.StoreUnavailable)
+	h.wantCut(second(h.removeAtOnce(early)))
 	isDone := false
 	late := stepwise{Below: below, before: func(step string) error {
 		if step != "resume" || isDone {
@@ -352,7 +361,7 @@ func testIDLE_8_LateResume(t *testing.T, h *fixture) {
 			}
 			return nil
 		}})
-		h.wantCode(err, semantics.StoreUnavailable)
+		h.wantCut(err)
 		return nil
 	}}
 	h.ok(h.sendBy(partitioned.New(late), "new", keys[1]))
@@ -409,6 +418,39 @@ func testIDLE_8_DeletedDuringARemoval(t *testing.T, h *fixture) {
 		}
 		h.wantCounts(1, 0, 0)
 		h.ok(h.Store.DeleteEntity(t.Context(), semantics.QueueKind, "orders"))
+	}
+}
+
+// An update that was acknowledged counts in every partition from then on, also in one that a removal has suspended which
+// is cut off.
+func testPART_1_UpdatedDuringARemoval(t *testing.T, h *fixture) {
+	for _, at := range stepsOfRemoval[:slices.Index(stepsOfRemoval, "complete")+1] {
+		t.Log(at)
+		below, _ := h.idlePartitions()
+		isCut := false
+		_, err := h.removeAtOnce(stepwise{Below: below, before: func(step string) error {
+			if isCut = isCut || step == at; isCut {
+				return errFailing
+			}
+			return nil
+		}})
+		h.wantCut(err)
+		wanted := semantics.DefaultOptions()
+		wanted.Status = semantics.StatusReceiveDisabled
+		peer := partitioned.New(below)
+		_, err = peer.UpdateEntity(t.Context(), semantics.QueueKind, orders.Path, wanted, []string{"status"})
+		h.ok(err)
+		h.wantCounts(3, 0, 0) // which resumes what is suspended
+		for p := range 3 {
+			source := semantics.Source{Path: h.Store.(*partitioned.Store).Path("orders", p)}
+			batch, err := below.Receive(t.Context(), source, 1, semantics.RegisterNever)
+			if semantics.CodeOf(err) != semantics.EntityDisabled {
+				t.Errorf("partition %d: received %d messages, %v", p, len(batch.Messages), err)
+			}
+		}
+		h.Advance(span + time.Minute)
+		h.sweep()
+		h.nothingLeft()
 	}
 }
 
