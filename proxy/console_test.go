@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -121,6 +122,11 @@ func TestConsoleActs(t *testing.T) {
 		got := s.ui(http.MethodDelete, "/ui/api/v1/queues/new", "", headers...)
 		if got.StatusCode != http.StatusForbidden && got.StatusCode != http.StatusMisdirectedRequest {
 			t.Errorf("%s: %s", name, got.Status)
+		}
+	}
+	for _, route := range []string{"/ui/find", "/ui/letters", "/ui/explain"} {
+		if got := s.ui(http.MethodPost, route, `{"entity":"orders"}`, "Sec-Fetch-Site", "cross-site"); got.StatusCode != http.StatusForbidden {
+			t.Errorf("%s from another site: %s", route, got.Status)
 		}
 	}
 	if got := s.ui(http.MethodGet, "/ui/live", "", "Host", "example.com"); got.StatusCode != http.StatusMisdirectedRequest {
@@ -283,6 +289,14 @@ func TestConsoleShowsWhatThePolicyGrants(t *testing.T) {
 	}
 	if got := s.ui(http.MethodGet, "/ui/live?entity=theirs", "", one...); got.StatusCode != http.StatusForbidden {
 		t.Errorf("the stream about what one may not see: %s", got.Status)
+	}
+	for path, want := range map[string]int{"mine": http.StatusOK, "theirs": http.StatusForbidden, "": http.StatusForbidden} {
+		body := fmt.Sprintf(`{"entity":%q,"subQueue":"DEAD_LETTER"}`, path)
+		for _, route := range []string{"/ui/find", "/ui/letters"} {
+			if got := s.ui(http.MethodPost, route, body, one...); got.StatusCode != want {
+				t.Errorf("%s of %q: %s %s, want %d", route, path, got.Status, got.Text, want)
+			}
+		}
 	}
 	if got := s.ui(http.MethodDelete, "/ui/api/v1/queues/mine", "", one...); got.StatusCode != http.StatusForbidden {
 		t.Errorf("a deletion without Manage: %s", got.Status)

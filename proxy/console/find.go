@@ -105,7 +105,7 @@ func (c *Console) enter(ctx context.Context) error {
 	case c.finds <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return semantics.AsError(ctx.Err())
+		return ctx.Err() //nolint:wrapcheck // refuse translates it
 	}
 }
 

@@ -59,6 +59,12 @@ await run({
     await page.getByText("is sent.").waitFor();
     const { messages } = await api("POST", "/v1/topics/press/subscriptions/all/messages:peek", {});
     assert.equal(messages[0].subject, "to all");
+    await api("POST", "/v1/topics/press/messages:send", { messages: [{ text: "later", scheduledEnqueueTime: "2099-01-01T00:00:00Z" }] });
+    await page.getByRole("button", { name: "Refresh" }).click();
+    await shows(page, 1);
+    await select(page, "Cancel delivery");
+    await confirm(page, "press", "Cancel delivery");
+    await page.getByText("1 message is cancelled.").waitFor();
     await page.getByRole("button", { name: "Delete", exact: true }).click();
     await confirm(page, "press", "Delete");
     await rowOf(page, "orders").waitFor();
@@ -143,6 +149,27 @@ await run({
     await page.getByText("There is none in this state.").waitFor();
     assert.equal((await peek("batch", {})).length, 10);
     await close(page);
+  },
+  "the keyboard moves in the list, opens a message and closes it": async (browser) => {
+    for (const width of [400, 1280]) {
+      const page = await open(browser, { width, path: entity("batch") });
+      await shows(page, 10);
+      const at = (number) => until("message " + number + " has the focus", () => page.evaluate((n) => document.activeElement?.getAttribute("aria-label") === "Message " + n, number));
+      await page.getByRole("button", { name: "Message 46", exact: true }).focus();
+      await page.keyboard.press("ArrowDown");
+      await at(47);
+      await page.keyboard.press("Enter");
+      const panel = page.getByRole("complementary", { name: "Message 47" });
+      await panel.waitFor();
+      if (width === 400) await until("the panel, which has taken the place of the list, has the focus", () => panel.evaluate((p) => p === document.activeElement));
+      await panel.getByRole("button", { name: "Close" }).focus();
+      await page.keyboard.press("Escape");
+      await panel.waitFor({ state: "detached" });
+      await at(47);
+      await page.keyboard.press("ArrowUp");
+      await at(46);
+      await close(page);
+    }
   },
   "the result tells which messages were not done": async (browser) => {
     const page = await open(browser, { path: entity("batch"), allow: /404/ });

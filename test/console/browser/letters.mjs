@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { accessible, api, close, confirm, entity, open, peek, run, shoot, until, url } from "./browser.mjs";
+import { accessible, api, close, confirm, entity, open, peek, rowOf, run, shoot, until, url } from "./browser.mjs";
 
 const letters = (path) => entity(path) + "/dead-letters";
 const dead = (queue) => peek(queue, { subQueue: "DEAD_LETTER" });
@@ -148,6 +148,36 @@ await run({
     await resubmit(page, (dialog) => dialog.getByRole("combobox", { name: "Target" }).fill("queues/second-try"));
     await page.getByText(`${left} messages are resubmitted.`).waitFor();
     await page.getByText("There are no dead letters.").waitFor();
+    await close(page);
+  },
+  "a resubmission goes on while other pages are shown": async (browser) => {
+    await die("images", 700, "NoSpace");
+    const page = await open(browser, { path: letters("images") });
+    await counted(page, "NoSpace", 700);
+    await page.route("**/messages:resubmit", async (route) => {
+      await new Promise((resolve) => setTimeout(resolve, 800));
+      await route.continue();
+    });
+    await page.getByRole("button", { name: "Resubmit all", exact: true }).click();
+    await resubmit(page, (dialog) => dialog.getByRole("combobox", { name: "Target" }).fill("queues/second-try"));
+    await page.getByText(/ of 700/).waitFor();
+    await page.getByRole("link", { name: "All entities" }).click();
+    await rowOf(page, "orders").waitFor();
+    await page.goBack();
+    await page.getByText("700 messages are resubmitted.").waitFor();
+    assert.equal((await api("GET", "/v1/queues/images/runtime")).deadLetterMessageCount, "0");
+    await close(page);
+  },
+  "the dialog has the command that does the same": async (browser) => {
+    const page = await open(browser, { path: letters("invoices") });
+    await page.getByLabel("SQL filter").fill("DeadLetterReason = 'it''s odd'");
+    await page.getByRole("button", { name: "Apply" }).click();
+    await page.getByText("4 match, 49 looked at.").waitFor();
+    await page.getByRole("button", { name: "Resubmit all that match" }).click();
+    await page.getByRole("combobox", { name: "Target" }).fill("queues/second-try");
+    await page.getByLabel("New message ids").check();
+    assert.equal(await page.getByRole("button", { name: "Copy as CLI" }).getAttribute("title"),
+      String.raw`sidebus dlq resubmit 'invoices' --filter 'DeadLetterReason = '\''it'\'''\''s odd'\''' --to 'second-try' --new-ids`);
     await close(page);
   },
   "letters that were forwarded are grouped by their source, and a group is deleted after a confirmation": async (browser) => {

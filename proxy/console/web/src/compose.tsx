@@ -10,6 +10,7 @@ interface Props {
   title: string;
   act: string;
   initial?: Draft;
+  sessions?: boolean; // the message must have one
   children?: ComponentChildren; // above the fields
   send: (message: object) => Promise<void>;
   close: () => void;
@@ -40,7 +41,7 @@ function templates(): Record<string, Draft> {
 
 const order: Draft = { kind: "json", content: '{\n  "order": 1\n}', properties: "{}" };
 
-export function Compose({ title, act, initial = order, children, send, close }: Props) {
+export function Compose({ title, act, initial = order, sessions = false, children, send, close }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [draft, setDraft] = useState<Draft>(initial);
   const [busy, setBusy] = useState(false);
@@ -90,7 +91,7 @@ export function Compose({ title, act, initial = order, children, send, close }: 
         <label>Properties<textarea class="field code" rows={2} spellcheck={false} value={draft.properties ?? ""} onInput={(e) => edit("properties", e.currentTarget.value)} /></label>
         <div class="pairs">
           {fields.map(([id, label, hint]) => (
-            <label key={id}>{label}<input class="field" placeholder={hint} value={draft[id] ?? ""} onInput={(e) => edit(id, e.currentTarget.value)} /></label>
+            <label key={id}>{label}<input class="field" placeholder={hint} required={sessions && id === "sessionId"} value={draft[id] ?? ""} onInput={(e) => edit(id, e.currentTarget.value)} /></label>
           ))}
         </div>
         {failure && <p class="notice bad" role="alert">{failure}</p>}

@@ -22,6 +22,7 @@ export interface Chosen {
 }
 
 const pause = 2000; // ms between two looks, at least
+const share = 20; // and at least this many times what the last one took
 const charted = 5; // groups with a curve of their own
 
 export function DeadLetters({ row }: { row: Row }) {
@@ -34,9 +35,10 @@ export function DeadLetters({ row }: { row: Row }) {
   const [deleting, setDeleting] = useState<Chosen | null>(null);
   const [failure, setFailure] = useState({ filter: "", other: "" });
   const [version, setVersion] = useState(0); // grows when the letters of a group must be read again
-  const work = useJob();
+  const work = useJob("letters " + row.path);
   const turn = useRef(0);
-  const looked = useRef(0);
+  const looked = useRef(0); // when it began to look
+  const took = useRef(0);
   const readOnly = live.about?.readOnly ?? true;
   const n = row[shelf.id] ?? 0;
 
@@ -45,6 +47,7 @@ export function DeadLetters({ row }: { row: Row }) {
     looked.current = Date.now();
     try {
       const next = await letters(row, shelf, filter);
+      took.current = Date.now() - looked.current;
       if (mine !== turn.current) return;
       setFound(next);
       setFailure({ filter: "", other: "" });
@@ -60,7 +63,7 @@ export function DeadLetters({ row }: { row: Row }) {
   }, [shelf.id]);
   useEffect(() => {
     if (looked.current === 0) return; // the first look follows
-    const timer = setTimeout(() => void load(), Math.max(0, looked.current + pause - Date.now()));
+    const timer = setTimeout(() => void load(), Math.max(0, looked.current + Math.max(pause, share * took.current) - Date.now()));
     return () => clearTimeout(timer);
   }, [n]);
   useEffect(() => void load(), [shelf.id, filter]);
@@ -109,7 +112,7 @@ export function DeadLetters({ row }: { row: Row }) {
       )}
       {group && <GroupLetters row={row} shelf={shelf} group={group} filter={filter} version={version} acts={acts} changed={() => void load()} key={nameOf(group)} />}
       {sending && (
-        <Resubmitting what={sending.what} total={sending.scope.total} place={row.path} close={() => setSending(null)} run={(how) => { const chosen = sending; setSending(null); void send(chosen, how); }} />
+        <Resubmitting row={row} shelf={shelf} what={sending.what} scope={sending.scope} close={() => setSending(null)} run={(how) => { const chosen = sending; setSending(null); void send(chosen, how); }} />
       )}
       {deleting && (
         <Confirm title={`Delete ${deleting.what}: ${exact(deleting.scope.total)} dead ${deleting.scope.total === 1 ? "letter" : "letters"}?`} text="This cannot be undone." name={row.path} act="Delete"

@@ -1,5 +1,5 @@
 // Something that is done with many messages, step by step: how far it is, how long it still takes, and what failed.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Outcome } from "./acts";
 import { exact, span } from "./format";
 import { reasonOf } from "./messagetypes";
@@ -30,30 +30,53 @@ export interface Worker {
   clear: () => void;
 }
 
-/** useJob runs one job at a time. One that is under way stops when its page is closed. */
-export function useJob(): Worker {
-  const [job, setJob] = useState<Job | null>(null);
-  const stopped = useRef(false);
-  useEffect(() => () => void (stopped.current = true), []);
+const jobs = new Map<string, { job: Job; isStopped: boolean }>();
+const followers = new Set<() => void>();
+
+/** useJob runs one job at a time for a key. It goes on while the user looks at other pages of the console. */
+export function useJob(key: string): Worker {
+  const [, draw] = useState({});
+  useEffect(() => {
+    const follow = () => draw({});
+    followers.add(follow);
+    return () => void followers.delete(follow);
+  }, []);
   const start: Worker["start"] = async (words, total, work) => {
-    stopped.current = false;
-    let now: Job = { words, total, done: 0, began: Date.now(), ended: false, stopped: false, failed: [], dropped: 0, failure: "" };
-    const set = (next: Job) => setJob((now = next));
-    set(now);
+    const entry = { job: { words, total, done: 0, began: Date.now(), ended: false, stopped: false, failed: [] as Outcome[], dropped: 0, failure: "" }, isStopped: false };
+    const set = (next: Job) => {
+      entry.job = next;
+      for (const follow of followers) follow();
+    };
+    jobs.set(key, entry);
+    set(entry.job);
     const report = (some: Outcome[]) => {
       const failed = some.filter((o) => o.reason);
-      set({ ...now, done: now.done + some.length - failed.length, failed: [...now.failed, ...failed], dropped: now.dropped + some.filter((o) => o.dropped).length });
+      const { job } = entry;
+      set({ ...job, done: job.done + some.length - failed.length, failed: [...job.failed, ...failed], dropped: job.dropped + some.filter((o) => o.dropped).length });
     };
     let failure = "";
     try {
-      await work(report, () => stopped.current);
+      await work(report, () => entry.isStopped);
     } catch (error) {
       failure = reasonOf(error);
     }
-    set({ ...now, ended: true, stopped: stopped.current, failure });
+    set({ ...entry.job, ended: true, stopped: entry.isStopped, failure });
   };
-  return { job, start, stop: () => void (stopped.current = true), clear: () => setJob(null) };
+  const stop = () => {
+    const entry = jobs.get(key);
+    if (entry) entry.isStopped = true;
+  };
+  const clear = () => {
+    jobs.delete(key);
+    draw({});
+  };
+  return { job: jobs.get(key)?.job ?? null, start, stop, clear };
 }
+
+// A job ends with the page, so the browser asks before that is closed.
+addEventListener("beforeunload", (event) => {
+  if ([...jobs.values()].some(({ job }) => !job.ended)) event.preventDefault();
+});
 
 const shownFailures = 100;
 

@@ -1,8 +1,9 @@
 // One message: its body, all properties, and what can be done with it.
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Act } from "./acts";
 import { Confirm } from "./confirm";
+import { Copy } from "./copy";
 import { bytes, local, utc } from "./format";
 import { isNumber, parse } from "./exact";
 import { both, equality, type Shelf } from "./find";
@@ -22,7 +23,13 @@ interface Props {
   only: (filter: string) => void;
 }
 
+const narrow = "(max-width: 920px)"; // as in the style sheet
+
 export function Message({ row, shelf, message, acts, edit, close, acted, filter, only }: Props) {
+  const panel = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (matchMedia(narrow).matches) panel.current?.focus(); // it takes the place of the list
+  }, []);
   const [asking, ask] = useState<Act | null>(null);
   const [failure, setFailure] = useState("");
   const finish = async (act: Act) => {
@@ -39,7 +46,7 @@ export function Message({ row, shelf, message, acts, edit, close, acted, filter,
     }
   };
   return (
-    <aside class="card message" aria-label={"Message " + message.sequenceNumber} onKeyDown={(e) => e.key === "Escape" && !asking && close()}>
+    <aside ref={panel} tabIndex={-1} class="card message" aria-label={"Message " + message.sequenceNumber} onKeyDown={(e) => e.key === "Escape" && !asking && close()}>
       <header>
         <h3>Message {message.sequenceNumber}</h3>
         <Copy name="curl" text={curlOf(row, shelf, message)} />
@@ -135,8 +142,8 @@ function Fields({ title, of, none, only }: FieldsProps) {
     <section>
       <h4>{title}</h4>
       <dl class="fields">{all.map(([name, value]) => {
-        const narrow = only?.(name, value);
-        return <div key={name}><dt>{name}</dt><dd>{shown(value)}{narrow && <button class="text narrow" onClick={narrow} aria-label={`Only messages with this ${name}`}>Filter</button>}</dd></div>;
+        const others = only?.(name, value);
+        return <div key={name}><dt>{name}</dt><dd>{shown(value)}{others && <button class="text narrow" onClick={others} aria-label={`Only messages with this ${name}`}>Filter</button>}</dd></div>;
       })}</dl>
     </section>
   );
@@ -147,17 +154,6 @@ const instant = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 function shown(value: unknown): ComponentChildren {
   if (typeof value === "string" && instant.test(value)) return <time title={utc(Date.parse(value))}>{local(Date.parse(value))}</time>;
   return typeof value === "string" ? value : JSON.stringify(value);
-}
-
-function Copy({ name, text }: { name: string; text: string }) {
-  const [copied, setCopied] = useState(false);
-  return (
-    <button class="text" title={text} aria-label={"Copy as " + name} onClick={async () => {
-      await navigator.clipboard.writeText(text);
-      setCopied(true);
-      setTimeout(() => setCopied(false), 1500);
-    }}>{copied ? "Copied" : name}</button>
-  );
 }
 
 /** curlOf peeks at the message through this console. */

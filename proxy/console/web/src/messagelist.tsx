@@ -1,5 +1,5 @@
 // Messages as rows that can be selected and opened.
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { Shelf } from "./find";
 import { bytes, local, span, utc } from "./format";
 import { preview, type Stored } from "./messagetypes";
@@ -17,6 +17,15 @@ interface Props {
 
 export function MessageList({ shelf, messages, chosen, choose, open, show, isGroup = false }: Props) {
   const last = useRef(-1); // the row that was selected last, for a range
+  const body = useRef<HTMLTableSectionElement>(null);
+  const opened = useRef<string | undefined>(undefined);
+  useEffect(() => {
+    const before = opened.current;
+    opened.current = open?.sequenceNumber;
+    if (!before || open || document.activeElement !== document.body) return;
+    const row = messages.findIndex((m) => m.sequenceNumber === before);
+    body.current?.rows[row]?.querySelector<HTMLElement>("button.text")?.focus(); // the panel had the focus
+  }, [open?.sequenceNumber]);
   if (messages.length === 0) return null;
   const numbers = messages.map((m) => m.sequenceNumber);
   const pick = (at: number, on: boolean, isRange: boolean) => {
@@ -45,7 +54,7 @@ export function MessageList({ shelf, messages, chosen, choose, open, show, isGro
           <th scope="col" class="when">{shelf.id === "scheduled" ? "Due" : shelf.subQueue ? "Dead for" : "Age"}</th>
         </tr>
       </thead>
-      <tbody onKeyDown={move}>
+      <tbody ref={body} onKeyDown={move}>
         {messages.map((m, at) => (
           <tr key={m.sequenceNumber} class={open?.sequenceNumber === m.sequenceNumber ? "chosen" : ""} onClick={() => show(m)}>
             {chosen && (

@@ -34,7 +34,7 @@ export function Messages({ row, session }: { row: Row; session: string }) {
   const [asking, ask] = useState<Act | null>(null);
   const [failure, setFailure] = useState({ filter: "", other: "" });
   const [done, setDone] = useState("");
-  const work = useJob();
+  const work = useJob("messages " + row.path);
   const turn = useRef(0);
   const readOnly = live.about?.readOnly ?? true;
 
@@ -139,7 +139,7 @@ export function Messages({ row, session }: { row: Row; session: string }) {
         <Confirm title={`${asking.name}: ${exact(chosen)} ${chosen === 1 ? "message" : "messages"}?`} text={asking.warning ?? ""} name={row.path} act={asking.name}
           run={async () => void perform(asking)} close={() => ask(null)} />
       )}
-      {sending && <Compose title={`Send a message to ${row.path}`} act="Send" send={send} close={() => setSending(false)} />}
+      {sending && <Compose title={`Send a message to ${row.path}`} act="Send" sessions={row.sessions === true} send={send} close={() => setSending(false)} />}
     </div>
   );
 }

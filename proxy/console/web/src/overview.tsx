@@ -134,7 +134,7 @@ function Warnings({ rows, redis, now, showAll }: WarningsProps) {
         {redis.map((text) => <li key={text}><b class="name">Redis</b><span>{text}</span></li>)}
         {sorted.slice(0, most).map((row) => (
           <li key={row.path}>
-            <a class="text name" href={addressOf(row.path)}>{row.path}</a>
+            <a class="text name" href={addressOf(row.path, row.warnings?.some((w) => w === "deadLettersRise" || w === "transfersFail") ? "dead-letters" : "")}>{row.path}</a>
             <span>
               {row.warnings?.map((w) => <span key={w}><b class={"tag " + w}>{short[w]}</b> {sentence(w, row, now)} </span>)}
             </span>
