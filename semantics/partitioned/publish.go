@@ -58,21 +58,34 @@ func (s *Store) publishIn(
 	return outcomes
 }
 
-// changedMeanwhile lets calls that found nothing be decided again, if the topic is there.
+// changedMeanwhile lets calls that found nothing, or were refused by what is remembered, be decided again, if the topic
+// is there.
 func (s *Store) changedMeanwhile(
 	ctx context.Context, topic string, had *whole, outcomes []semantics.SendOutcome,
 ) []semantics.SendOutcome {
 	isMissed := func(o semantics.SendOutcome) bool { return semantics.CodeOf(o.Err) == semantics.EntityNotFound }
-	if !slices.ContainsFunc(outcomes, isMissed) {
+	isSupposed := func(o semantics.SendOutcome) bool {
+		_, is := supposedIn(o.Err)
+		return is
+	}
+	look := s.lookIfOther
+	switch {
+	case slices.ContainsFunc(outcomes, isMissed):
+		look = s.look
+	case !slices.ContainsFunc(outcomes, isSupposed):
 		return outcomes
 	}
-	_, changed, err := s.look(ctx, topic, had)
+	_, changed, err := look(ctx, topic, had)
 	if err == nil && changed {
 		err = semantics.ErrRoutesChanged
 	}
 	for i := range outcomes {
-		if isMissed(outcomes[i]) && err != nil {
+		refusal, is := supposedIn(outcomes[i].Err)
+		switch {
+		case err != nil && (is || isMissed(outcomes[i])):
 			outcomes[i].Err = err
+		case is:
+			outcomes[i].Err = refusal
 		}
 	}
 	return outcomes
@@ -90,7 +103,7 @@ func (s *Store) PublishOnce(
 	}
 	p, err := w.ofRequest(once, messagesOf(call))
 	if err != nil {
-		return semantics.SendOutcome{Err: err}
+		return s.changedMeanwhile(ctx, topic, w, []semantics.SendOutcome{{Err: err}})[0]
 	}
 	outcome := s.Store.PublishOnce(ctx, w.paths[p], version, once, call)
 	if errors.Is(outcome.Err, semantics.ErrRoutesChanged) {
@@ -136,6 +149,9 @@ func (s *Store) Activate(ctx context.Context, topic string, version int64, activ
 		own := make([][]semantics.Activation, len(w.paths))
 		for _, a := range activations {
 			number, p := semantics.PartitionOf(a.SequenceNumber)
+			if p >= len(own) { // of a topic of the name that is gone
+				continue
+			}
 			a.SequenceNumber = number
 			own[p] = append(own[p], a)
 		}

@@ -13,6 +13,7 @@
 package partitioned
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -110,7 +111,7 @@ func New(below Below) *Store {
 const mostLooks = 4
 
 // on runs a call on the entity of a path: with one partition, or with several. If it finds nothing, which means that it
-// has done nothing, it is run again by what the entity is now.
+// has done nothing, or is refused by what is remembered, it is run again by what the entity is now.
 func (s *Store) on(ctx context.Context, path string, one func() error, several func(*whole) error) error {
 	w := s.remembered(path)
 	completed := false
@@ -119,10 +120,23 @@ func (s *Store) on(ctx context.Context, path string, one func() error, several f
 		if w == nil {
 			err = one()
 		} else {
-			err = named(several(w))
+			err = several(w)
 		}
-		if semantics.CodeOf(err) != semantics.EntityNotFound || look == mostLooks {
+		refusal, isSupposed := supposedIn(err)
+		if isSupposed {
+			err = refusal
+		}
+		err = named(err)
+		if !isSupposed && semantics.CodeOf(err) != semantics.EntityNotFound || look == mostLooks {
 			return err
+		}
+		if isSupposed {
+			now, isOther, failed := s.lookIfOther(ctx, path, w)
+			if failed != nil || !isOther {
+				return cmp.Or(failed, err)
+			}
+			w = now
+			continue
 		}
 		now, changed, failed := s.look(ctx, path, w)
 		if failed != nil {
@@ -137,7 +151,7 @@ func (s *Store) on(ctx context.Context, path string, one func() error, several f
 }
 
 // onEach runs several calls on the entity of a path. run gets their places, and nil for an entity with one partition.
-// Those that failed because they found nothing are run again, as by on.
+// Those that found nothing, or were refused by what is remembered, are run again, as by on.
 func (s *Store) onEach(
 	ctx context.Context, path string, calls int, run func(w *whole, places []int), failure func(place int) *error,
 ) {
@@ -150,16 +164,21 @@ func (s *Store) onEach(
 		left = slices.DeleteFunc(left, func(i int) bool {
 			failed := *failure(i)
 			isMissed := semantics.CodeOf(failed) == semantics.EntityNotFound
-			if isMissed {
+			_, isSupposed := supposedIn(failed)
+			if isMissed || isSupposed && err == nil {
 				err = failed
 			}
-			return !isMissed
+			return !isMissed && !isSupposed
 		})
 		return err
 	}
 	failed := s.on(ctx, path, func() error { return missed(nil) }, missed)
 	for _, i := range left {
-		*failure(i) = failed
+		if refusal, isSupposed := supposedIn(*failure(i)); isSupposed && semantics.CodeOf(failed) != semantics.StoreUnavailable {
+			*failure(i) = refusal
+		} else {
+			*failure(i) = failed
+		}
 	}
 }
 
@@ -264,6 +283,38 @@ func (s *Store) forget(ctx context.Context, path string) {
 	s.mu.Unlock()
 	if had {
 		s.watchAgain(ctx, folded, nil)
+	}
+}
+
+// supposed is a refusal that follows from what is remembered of an entity, and of which the entity was not asked. The
+// entity may have been deleted and created again otherwise since.
+type supposed struct{ refusal error }
+
+func (s supposed) Error() string { return s.refusal.Error() }
+
+func (s supposed) Unwrap() error { return s.refusal }
+
+// supposedIn returns the refusal of a supposed one. If err is another error, is is false.
+func supposedIn(err error) (refusal error, is bool) {
+	one, is := err.(supposed) //nolint:errorlint // it is never wrapped
+	return one.refusal, is
+}
+
+// lookIfOther reads what an entity is, after a call was refused by what was known of it. If it is the same, isOther is
+// false.
+func (s *Store) lookIfOther(ctx context.Context, path string, had *whole) (now *whole, isOther bool, err error) {
+	ctx = unpinned{ctx}
+	found, err := s.find(ctx, path)
+	switch {
+	case err != nil && semantics.CodeOf(err) != semantics.EntityNotFound:
+		return nil, false, err
+	case found == nil:
+		s.forget(ctx, path)
+		return nil, had != nil, nil
+	case had != nil && had.incarnation == found.incarnation:
+		return had, false, nil
+	default:
+		return s.remember(ctx, found), true, nil
 	}
 }
 

@@ -22,8 +22,7 @@ func (s *Store) onDefinition(
 	err := s.on(ctx, topic, one, func(w *whole) error {
 		missing = nil
 		if w.definition == "" { // a queue has no subscriptions
-			missing = semantics.NotFound(path)
-			return nil
+			return supposed{semantics.NotFound(path)}
 		}
 		err := several(w)
 		if semantics.CodeOf(err) != semantics.EntityNotFound {

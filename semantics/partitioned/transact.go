@@ -10,27 +10,54 @@ import (
 )
 
 // Transact implements semantics.Transactor. Of each queue a transaction uses one partition, so it is one on the store
-// below, which runs it on the paths of these partitions (TX-8). If one is not found there, nothing was done.
+// below, which runs it on the paths of these partitions (TX-8). If one is not found there, nothing was done. Nor was it
+// if they are refused together, because of what is remembered of them or where that is.
 func (s *Store) Transact(
 	ctx context.Context, once *semantics.Once, operations []semantics.Operation,
 ) semantics.TransactionOutcome {
 	for look := 1; ; look++ {
 		t := &transaction{operations: operations, once: once, members: map[string]*member{}}
 		own, err := t.divide(s)
-		if err != nil {
-			return semantics.TransactionOutcome{Err: err}
+		outcome := semantics.TransactionOutcome{Err: err}
+		lookFor := s.lookIfOthers
+		if err == nil {
+			outcome = t.inWhole(s.Store.Transact(ctx, once, own))
+			switch semantics.CodeOf(outcome.Err) { //nolint:exhaustive // the others do not depend on what is remembered
+			case semantics.EntityNotFound:
+				lookFor = s.lookFor
+			case semantics.InvalidOperation:
+			default:
+				return outcome
+			}
 		}
-		outcome := s.Store.Transact(ctx, once, own)
-		if semantics.CodeOf(outcome.Err) != semantics.EntityNotFound || look == mostLooks+len(operations) {
-			return t.inWhole(outcome)
+		if look == mostLooks+len(operations) {
+			return outcome
 		}
-		switch changed, err := s.lookFor(ctx, t, outcome.Err); {
+		switch changed, err := lookFor(ctx, t, outcome.Err); {
 		case err != nil:
 			return semantics.TransactionOutcome{Err: err}
 		case !changed:
-			return t.inWhole(outcome)
+			return outcome
 		}
 	}
+}
+
+// lookIfOthers reads what the entities of a transaction are, after it was refused by what was known of them.
+func (s *Store) lookIfOthers(ctx context.Context, t *transaction, _ error) (changed bool, err error) {
+	looked := map[string]bool{}
+	for _, o := range t.operations {
+		path := semantics.Fold(o.Source.Path)
+		if looked[path] {
+			continue
+		}
+		looked[path] = true
+		_, isOther, err := s.lookIfOther(ctx, path, s.remembered(path))
+		if err != nil {
+			return false, err
+		}
+		changed = changed || isOther
+	}
+	return changed, nil
 }
 
 // lookFor reads what the entity is that a transaction did not find; all of them if it is not known which.
@@ -162,7 +189,9 @@ func (m *member) take(o semantics.Operation, keyOf func(place int) string) error
 func (t *transaction) ofTopic(m *member) int {
 	for _, path := range slices.Sorted(maps.Keys(t.members)) {
 		other := t.members[path]
-		if other.partition != anyPartition && other.whole.root() == m.whole.root() {
+		// If the topic was created again, one of them may be as it was, with fewer partitions.
+		isThere := other.partition != anyPartition && other.partition < len(m.whole.paths)
+		if isThere && other.whole.root() == m.whole.root() {
 			return other.partition
 		}
 	}

@@ -69,8 +69,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		forwardEntityTests, undeliveredTests, unmatchedTests,
 		partitionTests, partitionIdleTests, partitionTopicTests, partitionTopicHalfwayTests, partitionTopicUseTests,
 		partitionTopicForwardTests, partitionTopicDeletedTests, partitionAnswerTests,
-		partitionMissingTests, partitionAgainTests, partitionDeletedTests, partitionSessionTests, partitionDuplicateTests,
-		partitionForwardTests, partitionResubmitTests,
+		partitionMissingTests, partitionAgainTests, partitionDeletedTests, partitionRememberedTests,
+		partitionSessionTests, partitionDuplicateTests, partitionForwardTests, partitionResubmitTests,
 		partitionTransactTests, transactTests, idleTests, idleActivityTests, idleTopicTests, largeTests, oddTextTests,
 	)
 	for _, test := range all {
