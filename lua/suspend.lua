@@ -23,6 +23,7 @@
 -- Returns
 --   OK
 --   IN_USE            after_ms  when to look again
+--   SUSPENDED         removal   another one has suspended it
 --   ENTITY_NOT_FOUND
 -- Cost: O(fields of the entity)
 --@include base/now_ms
@@ -48,11 +49,13 @@ end
 if removal == "" then
   return { "OK" }
 end
-redis.call("HSET", present, "removal", removal)
-if not is_suspended then
-  redis.call("RENAME", entity, suspended)
-  if redis.call("EXISTS", transfers_entity) == 1 then
-    redis.call("RENAME", transfers_entity, transfers_suspended)
-  end
+if is_suspended then
+  local by = redis.call("HGET", suspended, "removal")
+  return by == removal and { "OK" } or { "SUSPENDED", by }
+end
+redis.call("HSET", entity, "removal", removal)
+redis.call("RENAME", entity, suspended)
+if redis.call("EXISTS", transfers_entity) == 1 then
+  redis.call("RENAME", transfers_entity, transfers_suspended)
 end
 return { "OK" }

@@ -38,8 +38,8 @@ func (s *Store) CreateEntity(
 	}
 }
 
-// createEntity is CreateEntity of a Redis that is not full. The name is put on the namespace's list before the entity is
-// created, so that no entity exists without its name, and is checked again afterwards.
+// createEntity is CreateEntity of a Redis that is not full. The name is put on the namespace's list before the entity
+// is created, so that no entity exists without its name, and is checked again afterwards.
 func (s *Store) createEntity(
 	ctx context.Context, kind semantics.Kind, path string, options semantics.Options,
 ) (semantics.Entity, bool, error) {

@@ -25,3 +25,16 @@ func TestPART_1_ModelOverPartitions(t *testing.T) {
 		})
 	}
 }
+
+// The same model as in memory knows when a queue with several partitions is deleted when idle.
+func TestIDLE_8_ModelOverPartitions(t *testing.T) {
+	t.Parallel()
+	storetest.RunIdleModel(t, func(t *testing.T) storetest.Harness {
+		t.Helper()
+		clock := storetest.NewClock()
+		return storetest.Harness{
+			Store: redistest.Open(t, redisstore.Options{Now: clock.Now, ReadTimeout: redistest.Patience}),
+			Now:   clock.Now, Advance: clock.Advance,
+		}
+	})
+}

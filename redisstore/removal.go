@@ -68,6 +68,8 @@ func (s *Store) Suspend(
 		return 0, err
 	case r.status == "IN_USE":
 		return time.Duration(r.number()) * time.Millisecond, r.failure()
+	case r.status == "SUSPENDED":
+		return 0, suspendedBy(r)
 	case r.status != "OK":
 		return 0, semantics.NotFound(path)
 	default:

@@ -104,3 +104,8 @@ func TestPassOnEnds(t *testing.T) {
 	default:
 	}
 }
+
+func TestIDLE_8_ModelOverPartitions(t *testing.T) {
+	t.Parallel()
+	storetest.RunIdleModel(t, storetest.Memory)
+}

@@ -77,8 +77,8 @@ func (s *Store) Suspend(
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name, now := semantics.Fold(path), s.now()
-	q := s.queues[name]
-	if on := s.suspended[name]; on != nil {
+	q, on := s.queues[name], s.suspended[name]
+	if on != nil {
 		q = on.queue
 	}
 	if q == nil {
@@ -91,7 +91,9 @@ func (s *Store) Suspend(
 		return at.Sub(now), nil
 	case keepsDeadLetters && len(q.dead.messages)+len(q.undelivered.messages) > 0:
 		return keptRecheck, nil
-	case removal != 0:
+	case removal != 0 && on != nil && on.removal != removal:
+		return 0, &semantics.SuspendedError{Removal: on.removal}
+	case removal != 0 && on == nil:
 		delete(s.queues, name)
 		s.suspended[name] = &suspended{q, removal}
 	}

@@ -26,9 +26,10 @@ type Removals interface {
 	// CancelRemoval lets the record drop this removal, or any if it is 0. When it returns, that never completes.
 	// ENTITY_NOT_FOUND.
 	CancelRemoval(ctx context.Context, name string, incarnation, removal int64) error
-	// Suspend suspends a partition, or lets this removal have it if another one has suspended it: CreateEntity then
-	// fails with a SuspendedError, and any other call with ENTITY_NOT_FOUND. If it was used within the span, or has
-	// dead letters to keep (IDLE-9), nothing is done, and wait is when to look again. With removal 0 it only looks.
+	// Suspend suspends a partition: CreateEntity then fails with a SuspendedError, and any other call with
+	// ENTITY_NOT_FOUND. If it was used within the span, or has dead letters to keep (IDLE-9), nothing is done, and wait
+	// is when to look again. With removal 0 it only looks. A SuspendedError if another removal has suspended it, which
+	// keeps it: who has let the record drop that one, and resumes the partition, would let a later one miss a use.
 	// ENTITY_NOT_FOUND.
 	Suspend(
 		ctx context.Context, path string, removal int64, span time.Duration, keepsDeadLetters bool,
@@ -89,13 +90,41 @@ func (s *Store) suspendAll(ctx context.Context, w *whole, removal int64) (wait t
 	var mu sync.Mutex
 	span, keeps := w.options.AutoDeleteOnIdle, w.options.AutoDeleteKeepsDeadLetters
 	err = named(w.withEach(func(p int) error {
-		one, err := s.below.Suspend(ctx, w.paths[p], removal, span, keeps)
+		one, err := s.suspend(ctx, w, w.paths[p], removal, span, keeps)
 		mu.Lock()
 		defer mu.Unlock()
 		wait = max(wait, one)
 		return err
 	}))
 	return wait, err
+}
+
+// suspend suspends a partition. What another removal has suspended, which is late or was cut off, is resumed first.
+func (s *Store) suspend(
+	ctx context.Context, w *whole, path string, removal int64, span time.Duration, keepsDeadLetters bool,
+) (wait time.Duration, err error) {
+	for {
+		wait, err = s.below.Suspend(ctx, path, removal, span, keepsDeadLetters)
+		var other *semantics.SuspendedError
+		if !errors.As(err, &other) {
+			return wait, err
+		}
+		if err := s.resume(ctx, w, path, other.Removal); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// resume lets a removal not complete any more, and then resumes a partition that it has suspended.
+func (s *Store) resume(ctx context.Context, w *whole, path string, removal int64) error {
+	err := s.below.CancelRemoval(ctx, w.name, w.incarnation, removal)
+	if semantics.CodeOf(err) == semantics.EntityNotFound {
+		return errRemoved
+	}
+	if err != nil {
+		return err
+	}
+	return s.below.Resume(ctx, path, removal)
 }
 
 // completeRemoval deletes an entity whose partitions are all suspended.
@@ -131,14 +160,7 @@ func (s *Store) createPartition(ctx context.Context, w *whole, path string, shar
 		if !errors.As(err, &suspended) {
 			return err
 		}
-		err = s.below.CancelRemoval(ctx, w.name, w.incarnation, suspended.Removal)
-		if semantics.CodeOf(err) == semantics.EntityNotFound {
-			return errRemoved
-		}
-		if err == nil {
-			err = s.below.Resume(ctx, path, suspended.Removal)
-		}
-		if err != nil {
+		if err := s.resume(ctx, w, path, suspended.Removal); err != nil {
 			return err
 		}
 	}

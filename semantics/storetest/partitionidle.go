@@ -18,6 +18,7 @@ var partitionIdleTests = []ruleTest{
 	testIDLE_8_UseAtEveryStepOfARemoval,
 	testIDLE_8_RemovalOfPartitionsCutOff,
 	testIDLE_8_TwoRemovalsAtOnce,
+	testIDLE_8_LateSuspension,
 	testIDLE_8_LateResume,
 	testIDLE_5_WaitNotedDuringARemoval,
 	testIDLE_8_DeletedDuringARemoval,
@@ -96,11 +97,22 @@ func (s stepwise) plain(name string, do func() error) error {
 	return err
 }
 
-// stepsOfRemoval are those of a removal of a queue with three partitions that completes. Those of several partitions
-// are in any order.
-var stepsOfRemoval = []string{
-	"look 0", "look 1", "look 2", "begin", "suspend 0", "suspend 1", "suspend 2", "note", "complete", "delete 0", "delete 1",
-	"delete 2",
+// stepsOfRemoval are those of a removal of a queue with three partitions that completes.
+var stepsOfRemoval = stepsOf(3)
+
+// stepsOf returns the steps of a removal that completes. Those of several partitions are in any order.
+func stepsOf(partitions int) (steps []string) {
+	each := func(step string) {
+		for p := range partitions {
+			steps = append(steps, fmt.Sprint(step, " ", p))
+		}
+	}
+	each("look")
+	steps = append(steps, "begin")
+	each("suspend")
+	steps = append(steps, "note", "complete")
+	each("delete")
+	return steps
 }
 
 // idlePartitions creates orders with three partitions, each with a message, and lets its span end. It returns a key of each
@@ -238,7 +250,10 @@ func testIDLE_8_UseAtEveryStepOfARemoval(t *testing.T, h *fixture) {
 }
 
 // removeAtOnce is removeBy, one partition after the other.
-func (h *fixture) removeAtOnce(by stepwise) (time.Duration, error) {
+func (h *fixture) removeAtOnce(by stepwise) (time.Duration, error) { return h.removeBy(by.inTurn()) }
+
+// inTurn is the same Store, which calls before and after a step never twice at the same time.
+func (s stepwise) inTurn() stepwise {
 	turn := make(chan struct{}, 1)
 	inTurn := func(hook func(string) error) func(string) error {
 		return func(step string) error {
@@ -250,8 +265,8 @@ func (h *fixture) removeAtOnce(by stepwise) (time.Duration, error) {
 			return hook(step)
 		}
 	}
-	by.before, by.after = inTurn(by.before), inTurn(by.after)
-	return h.removeBy(by)
+	s.before, s.after = inTurn(s.before), inTurn(s.after)
+	return s
 }
 
 // Wherever a removal is cut off, before a step or with its answer lost, no message is lost that is sent then, and the
@@ -336,6 +351,34 @@ func testIDLE_8_TwoRemovalsAtOnce(t *testing.T, h *fixture) {
 		h.sweep()
 		h.nothingLeft()
 	}
+}
+
+// A sidecar that is late to suspend the partitions, after a later removal did, does not let a use be missed by that one.
+func testIDLE_8_LateSuspension(t *testing.T, h *fixture) {
+	below, keys := h.idlePartitions()
+	record, err := below.GetEntity(t.Context(), semantics.QueueKind, orders.Path)
+	h.ok(err)
+	early, _, err := below.BeginRemoval(t.Context(), semantics.QueueKind, orders.Path, record.Incarnation)
+	h.ok(err)
+	isDone := false
+	_, err = h.removeAtOnce(stepwise{Below: below, before: func(step string) error {
+		if step == "complete" && !isDone {
+			isDone = true
+			for p := range 3 {
+				path := h.Store.(*partitioned.Store).Path(orders.Path, p)
+				_, _ = below.Suspend(t.Context(), path, early, span, false) // which may be refused
+			}
+			h.ok(h.sendBy(h.Store, "new", keys[1]))
+		}
+		return nil
+	}})
+	h.ok(err)
+	h.same(isDone, true)
+	h.wantCounts(4, 0, 0)
+	h.ordersStay(span)
+	h.Advance(time.Minute)
+	h.sweep()
+	h.nothingLeft()
 }
 
 // A sidecar that is late to resume a partition does not end the suspension by a later removal, which completes.
