@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { accessible, api, close, confirm, entity, open, peek, rowOf, run, shelf, shoot, until } from "./browser.mjs";
+import { accessible, api, close, confirm, entity, open, peek, rowOf, run, shelf, shoot, until, url } from "./browser.mjs";
 
 const rows = (page) => page.locator(".list tbody tr");
 const shows = (page, n) => until(n + " messages are shown", async () => (await rows(page).count()) === n);
@@ -150,6 +150,20 @@ await run({
     assert.equal((await peek("batch", {})).length, 10);
     await close(page);
   },
+  "deferred messages are completed": async (browser) => {
+    await fill("orders", [order(1), order(2)]);
+    const page = await open(browser, { path: entity("orders") });
+    await shows(page, 2);
+    await select(page, "Defer");
+    await page.getByText("2 messages are deferred.").waitFor();
+    await shelf(page, "Deferred").click();
+    await shows(page, 2);
+    await select(page, "Complete");
+    await confirm(page, "orders", "Complete");
+    await page.getByText("2 messages are completed.").waitFor();
+    assert.equal((await peek("orders", {})).length, 0);
+    await close(page);
+  },
   "the keyboard moves in the list, opens a message and closes it": async (browser) => {
     for (const width of [400, 1280]) {
       const page = await open(browser, { width, path: entity("batch") });
@@ -212,5 +226,24 @@ await run({
     assert(deferred > 0 && deferred < 100, deferred + " are deferred");
     await page.getByText(`${deferred} messages are deferred. You have stopped it.`).waitFor();
     await close(page);
+  },
+  "accessibility and pictures of what is created and filtered": async (browser) => {
+    for (const [width, height] of [[400, 860], [1280, 860], [2560, 1300]]) {
+      for (const dark of [false, true]) {
+        const page = await open(browser, { width, height, dark });
+        await page.getByRole("button", { name: "New", exact: true }).click();
+        await page.getByRole("dialog").getByText("Limits", { exact: true }).click();
+        await accessible(page);
+        await shoot(page, `create-${width}-${dark ? "dark" : "light"}`);
+        await page.goto(url + entity("many"));
+        await page.getByRole("button", { name: "Property", exact: true }).click();
+        await shows(page, 50);
+        await page.getByLabel("Select all that are shown").check();
+        await accessible(page);
+        await page.locator(".tabs").evaluate((tabs) => scrollTo(0, tabs.getBoundingClientRect().top + scrollY - 60));
+        await shoot(page, `filter-${width}-${dark ? "dark" : "light"}`);
+        await close(page);
+      }
+    }
   },
 });

@@ -4,7 +4,7 @@ import { accessible, api, close, confirm, entity, open, peek, rowOf, run, shoot,
 const letters = (path) => entity(path) + "/dead-letters";
 const dead = (queue) => peek(queue, { subQueue: "DEAD_LETTER" });
 const groupRow = (page, name) => page.locator(".groups tbody tr", { has: page.getByRole("button", { name, exact: true }) });
-const counted = (page, name, n) => until(`${n} letters with ${name}`, async () => (await groupRow(page, name).count()) > 0 && (await groupRow(page, name).locator(".count b").textContent()) === String(n));
+const counted = (page, name, n) => until(`${n} letters with ${name}`, async () => (await groupRow(page, name).count()) > 0 && (await groupRow(page, name).locator(".count b").textContent()) === n.toLocaleString("en"));
 const listed = (page) => page.locator(".group-letters tbody tr");
 
 /** die sends messages, and dead-letters them. */
@@ -201,6 +201,16 @@ await run({
     await page.getByText("3 messages are resubmitted.").waitFor();
     await close(page);
   },
+  "all are deleted after a confirmation": async (browser) => {
+    await die("images", 2300, "NoSpace", { json: { image: 1 } });
+    const page = await open(browser, { path: letters("images") });
+    await counted(page, "NoSpace", 2300);
+    await page.getByRole("button", { name: "Delete all", exact: true }).click();
+    await confirm(page, "images", "Delete");
+    await page.getByText("2,300 messages are deleted.").waitFor();
+    await page.getByText("There are no dead letters.").waitFor();
+    await close(page);
+  },
   "the dead letter of a subscription is edited and sent to the topic": async (browser) => {
     await api("POST", "/v1/topics/prices/messages:send", { messages: [{ text: "9.5", properties: { sku: "B-7" } }] });
     const at = "/v1/topics/prices/subscriptions/us/messages:";
@@ -244,6 +254,13 @@ await run({
         await accessible(page);
         await page.locator(".tabs").evaluate((tabs) => scrollTo(0, tabs.getBoundingClientRect().top + scrollY - 60));
         await shoot(page, `letters-${width}-${dark ? "dark" : "light"}`);
+        await page.getByRole("button", { name: "Edit and resubmit" }).click();
+        await accessible(page);
+        await shoot(page, `edit-${width}-${dark ? "dark" : "light"}`);
+        await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+        await page.getByRole("button", { name: "Resubmit all", exact: true }).click();
+        await accessible(page);
+        await shoot(page, `resubmit-${width}-${dark ? "dark" : "light"}`);
         await close(page);
       }
     }

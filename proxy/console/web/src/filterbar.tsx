@@ -57,7 +57,7 @@ function Property({ names, add }: { names: string[]; add: (sql: string) => void 
       <select class="field" aria-label="Comparison" value={operator} onChange={(e) => setOperator(e.currentTarget.value)}>
         {operators.map(([id, text]) => <option key={id} value={id}>{text}</option>)}
       </select>
-      {needsValue && <input class="field" aria-label="Value" placeholder="Value; quotes make it a text" value={value} onInput={(e) => setValue(e.currentTarget.value)} />}
+      {needsValue && <input class="field" aria-label="Value" placeholder="5, true, text or '5'" title="Quotes make a number a text." value={value} onInput={(e) => setValue(e.currentTarget.value)} />}
       <button class="button" disabled={!name.trim()}>Add to the filter</button>
     </form>
   );

@@ -107,9 +107,22 @@ function outcomeOf(r: Answer["results"][number]): Outcome {
 
 /** remove deletes dead letters until all are gone or it is stopped. */
 export async function remove(row: Row, shelf: Shelf, scope: Scope, isStopped: () => boolean, report: (some: Outcome[]) => void): Promise<void> {
+  if (!scope.numbers && !scope.group && !scope.filter) return purge(row, shelf, isStopped, report);
   for await (const some of numbersOf(row, shelf, scope)) {
     if (isStopped()) return;
     const answer = await call<Answer>("POST", resourceOf(row) + "/messages:deleteBySequence", { sequenceNumbers: some, subQueue: shelf.subQueue });
     report(answer.results.map(outcomeOf));
+  }
+}
+
+/** purge deletes all dead letters that there are now. Locked ones stay. */
+async function purge(row: Row, shelf: Shelf, isStopped: () => boolean, report: (some: Outcome[]) => void): Promise<void> {
+  for (let before: string | undefined; !isStopped(); ) {
+    const answer: { deleted: string; more: boolean; before: string } = await call("POST", resourceOf(row) + "/messages:purge", {
+      subQueue: shelf.subQueue, include: ["DEFERRED"], maxMessages: 1000, ...(before ? { before } : {}),
+    });
+    report(Array.from({ length: Number(answer.deleted) }, () => ({ number: "" })));
+    if (!answer.more) return;
+    before = answer.before;
   }
 }
