@@ -24,7 +24,8 @@ const (
 	listInterval  = 10 * time.Second // between two lists of all entities, at least
 	listShare     = 100              // and at least this many times what the last one took
 	readTimeout   = 5 * time.Second
-	keepsFor      = time.Hour // without a page, before the history is dropped
+	shortestRate  = tick * 9 / 10 // between two counts from which a rate follows: a page that opens counts at once
+	keepsFor      = time.Hour     // without a page, before the history is dropped
 )
 
 // entity is an entity under watch.
@@ -38,6 +39,8 @@ type entity struct {
 	version   uint64    // of the watch, when the row last changed
 	born      uint64    // of the watch, when the entity was found
 	history   ring
+	rated     semantics.Runtime // from which the rates are reckoned
+	ratedAt   time.Time
 }
 
 // watch reads the entities while pages are open, and keeps their last hour.
@@ -371,10 +374,12 @@ func (w *watch) take(e *entity, n *semantics.Runtime, now time.Time) {
 func (w *watch) note(e *entity, n *semantics.Runtime, now time.Time) {
 	n.Partitions = nil
 	before := e.row
-	if e.readAt.IsZero() {
-		e.leftAt = now
-	} else {
-		e.rates = ratesBetween(&e.runtime, n, now.Sub(e.readAt).Seconds())
+	switch span := now.Sub(e.ratedAt); {
+	case e.readAt.IsZero():
+		e.leftAt, e.rated, e.ratedAt = now, *n, now
+	case span >= shortestRate:
+		e.rates = ratesBetween(&e.rated, n, span.Seconds())
+		e.rated, e.ratedAt = *n, now
 	}
 	if e.Out > 0 {
 		e.leftAt = now

@@ -149,6 +149,45 @@ func TestNothingIsReadUnlessSomeoneWatches(t *testing.T) {
 	})
 }
 
+// A page that opens counts at once. The rates do not follow from the moments since the count before, in which a batch
+// may have arrived.
+func TestRatesNeedSomeTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := queues(1)
+		w := begin(t, s)
+		defer w.open("")()
+		pass(tick / 2)
+		arrive := func(n int64) {
+			s.set(func() {
+				s.counts["queue-0000"].LastSequence += n
+				s.counts["queue-0000"].Active += n
+			})
+		}
+		rate := func() float64 {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.entities["queue-0000"].In
+		}
+		pass(2 * tick)
+		arrive(10)
+		pass(tick)
+		if rate() != 10 {
+			t.Fatalf("%v a second, want 10", rate())
+		}
+		arrive(5)
+		defer w.open("")()
+		pass(tick / 10)
+		if rate() != 10 {
+			t.Errorf("%v a second at once, want 10 as before", rate())
+		}
+		pass(tick)
+		if rate() < 3 || rate() > 5 {
+			t.Errorf("%v a second after a second, want 3 to 5", rate())
+		}
+	})
+}
+
 // However many entities there are, a tick counts a bounded number; those that change come first.
 func TestReadsAreBounded(t *testing.T) {
 	t.Parallel()

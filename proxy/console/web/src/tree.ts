@@ -103,12 +103,16 @@ function isShown(row: Row, show: Show): boolean {
 
 const summable = ["available", "delayed", "locked", "deferred", "expired", "scheduled", "dead", "transfer", "transferDead", "out", "rise"] as const;
 
-/** summed returns a topic with the sums of its subscriptions. What arrives is what was sent to the topic. */
+/**
+ * summed returns a topic with the sums of its subscriptions. What arrives is what was sent to the topic, and what leaves
+ * is what leaves the subscriptions: what leaves the topic itself has gone to them.
+ */
 function summed(topic: Row, children: Row[]): Row {
   const all: Row = { ...topic };
   for (const name of summable) {
-    const sum = children.reduce((n, c) => n + (c[name] ?? 0), topic[name] ?? 0);
+    const sum = children.reduce((n, c) => n + (c[name] ?? 0), name === "out" ? 0 : (topic[name] ?? 0));
     if (sum) all[name] = sum;
+    else delete all[name];
   }
   const oldest = children.reduce((o, c) => (c.oldest && (!o || c.oldest < o) ? c.oldest : o), 0);
   if (oldest) all.oldest = oldest;
