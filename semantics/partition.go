@@ -127,20 +127,23 @@ func (t LockToken) Partition() (own LockToken, partition int) {
 	return t.InPartition(partition), partition
 }
 
-// PartitionRefused is INVALID_OPERATION for what an entity with several partitions does not offer yet (PART-1).
-func PartitionRefused(entity, what string) *Error {
-	return Errorf(
-		InvalidOperation, "entity %q has several partitions, and %s is not available there; use one with one partition",
-		entity, what,
-	).With(DetailEntity, entity)
-}
-
-// CheckPartitions is INVALID_OPERATION for options that an entity with several partitions does not offer yet.
+// CheckPartitions is INVALID_OPERATION for options that a topic with several partitions, or a subscription of one, cannot
+// have (PART-1). Partitions are those of the topic.
 func (o Options) CheckPartitions(kind Kind, entity string) error {
 	if o.Partitions <= 1 || kind == QueueKind || o.AutoDeleteOnIdle == Never {
 		return nil
 	}
-	return PartitionRefused(entity, "autoDeleteOnIdle").With(DetailField, "autoDeleteOnIdle")
+	refused := Errorf(
+		InvalidOperation, "topic %q has %d partitions, and cannot have autoDeleteOnIdle; delete it yourself, or create it "+
+			"with partitions: 1", entity, o.Partitions,
+	)
+	if topic, name, is := SplitSubscription(entity); is {
+		refused = Errorf(
+			InvalidOperation, "topic %q has %d partitions, and subscription %q of it cannot have autoDeleteOnIdle; delete "+
+				"it yourself, or create the topic with partitions: 1", topic, o.Partitions, name,
+		)
+	}
+	return refused.With(DetailEntity, entity).With(DetailField, "autoDeleteOnIdle")
 }
 
 // SuspendedError is the error of the creation of a partition that a removal has suspended (IDLE-8): it is there, but no

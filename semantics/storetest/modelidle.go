@@ -279,7 +279,7 @@ func (m *idleModel) noteUse(rt *rapid.T) {
 	m.usedAt = latest(m.usedAt, m.now.Add(-ago))
 }
 
-// look counts the messages, which is no use. No message that was acknowledged is missing, and none is there that went
+// look counts the messages, which does not count as use. No message that was acknowledged is missing, and none is there that went
 // with an earlier queue.
 func (m *idleModel) look(rt *rapid.T) {
 	usedAt := m.usedAt
@@ -372,7 +372,7 @@ func (m *idleModel) removeWithin(rt *rapid.T) {
 		if strings.HasPrefix(at, "delete") {
 			m.gone()
 		}
-		// What is no use may end the removal, or not.
+		// What does not count as use may end the removal, or not.
 		decides = !m.isThere || name != "look" && name != "create"
 		calls[name](rt)
 	})

@@ -180,6 +180,14 @@ func testPART_8_EachPartitionHasAShare(t *testing.T, h *fixture) {
 
 func testPART_8_WhatIsNotThereIsRefused(t *testing.T, h *fixture) {
 	h.spreadNews(2)
+	wantRefused := func(err error, name string) {
+		t.Helper()
+		e := h.wantCode(err, semantics.InvalidOperation)
+		h.same(e.Details[semantics.DetailField], name)
+		if !strings.Contains(e.Message, "partitions: 1") {
+			t.Errorf("%q does not name the next step", e.Message)
+		}
+	}
 	refused := func(kind semantics.Kind, path, name string, c change) {
 		t.Helper()
 		options := semantics.Options{Partitions: 2}
@@ -189,13 +197,15 @@ func testPART_8_WhatIsNotThereIsRefused(t *testing.T, h *fixture) {
 			given = append(given, "partitions")
 		}
 		_, err := h.broker.CreateEntity(t.Context(), kind, path, options, given)
-		h.same(h.wantCode(err, semantics.InvalidOperation).Details[semantics.DetailField], name)
+		wantRefused(err, name)
 	}
 	refused(semantics.TopicKind, "other", "autoDeleteOnIdle", func(o *semantics.Options) { o.AutoDeleteOnIdle = time.Hour })
 	other := subscription("other").Path
 	refused(semantics.SubscriptionKind, other, "autoDeleteOnIdle", func(o *semantics.Options) { o.AutoDeleteOnIdle = time.Hour })
-	_, err := h.broker.UpdateEntity(t.Context(), semantics.SubscriptionKind, eu.Path, semantics.Options{AutoDeleteOnIdle: time.Hour}, []string{"autoDeleteOnIdle"})
-	h.wantCode(err, semantics.InvalidOperation)
+	for path, kind := range map[string]semantics.Kind{eu.Path: semantics.SubscriptionKind, news: semantics.TopicKind} {
+		_, err := h.broker.UpdateEntity(t.Context(), kind, path, semantics.Options{AutoDeleteOnIdle: time.Hour}, []string{"autoDeleteOnIdle"})
+		wantRefused(err, "autoDeleteOnIdle")
+	}
 }
 
 func testPART_8_RequestIDWithoutKey(_ *testing.T, h *fixture) {
