@@ -197,6 +197,40 @@ await run({
     await shoot(page, "failures");
     await close(page);
   },
+  "messages whose settlement fails are released": async (browser) => {
+    await api("PUT", "/v1/queues/flaky", {});
+    await fill("flaky", [order(1), order(2)]);
+    const page = await open(browser, { path: entity("flaky"), allow: /ERR_FAILED/ });
+    await shows(page, 2);
+    await page.route("**/messages:defer", (route) => route.abort());
+    await select(page, "Defer");
+    await page.getByText("0 messages are deferred. 2 were not done:").waitFor();
+    assert.equal(await page.getByText("The sidecar cannot be reached.").count(), 2);
+    for (const m of await peek("flaky", {})) assert.deepEqual([m.locked, m.deliveryCount], [false, 0]);
+    await close(page);
+  },
+  "an edit whose answer is lost is not sent twice": async (browser) => {
+    await api("PUT", "/v1/queues/lossy", {});
+    await fill("lossy", [order(1)]);
+    const { messages } = await api("POST", "/v1/queues/lossy/messages:receive", { maxWait: "5s" });
+    await api("POST", "/v1/queues/lossy/messages:deadLetter", { lockTokens: [messages[0].lockToken], reason: "Typo" });
+    const page = await open(browser, { path: entity("lossy") + "/dead-letters", allow: /ERR_FAILED/ });
+    await page.getByRole("button", { name: "Typo", exact: true }).click();
+    await page.getByRole("button", { name: "Message 1", exact: true }).click();
+    await page.getByRole("button", { name: "Edit and resubmit" }).click();
+    await page.getByRole("dialog").getByLabel("Body", { exact: true }).fill('{"order": 2}');
+    await page.route("**/messages:send", async (route) => {
+      await route.fetch();
+      await route.abort();
+    }, { times: 1 });
+    await page.getByRole("button", { name: "Send and delete the dead letter" }).click();
+    await page.getByRole("dialog").getByRole("alert").waitFor();
+    await page.getByRole("button", { name: "Send and delete the dead letter" }).click();
+    await page.getByText("The edited message is sent to queues/lossy").waitFor();
+    assert.deepEqual((await peek("lossy", {})).map((m) => m.json), [{ order: 2 }]);
+    assert.equal((await peek("lossy", { subQueue: "DEAD_LETTER" })).length, 0);
+    await close(page);
+  },
   "scheduled messages are cancelled, and a long job is stopped": async (browser) => {
     await fill("reminders", Array.from({ length: 6 }, () => ({ text: "renew", scheduledEnqueueTime: "2099-01-01T00:00:00Z" })));
     await api("PUT", "/v1/queues/slow", {});

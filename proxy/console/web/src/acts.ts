@@ -57,7 +57,13 @@ export function actsOf(row: Row, shelf: Shelf): Act[] {
     const receive = at + (shelf.id === "deferred" ? "receiveDeferred" : "receiveBySequence");
     const received = await call<{ messages: { sequenceNumber: string; lockToken: string }[] }>("POST", receive, { sequenceNumbers: numbers, ...sub });
     const lockTokens = received.messages.map((m) => m.lockToken);
-    const answer = await call<{ results: Result[] }>("POST", at + verb, { lockTokens, ...sub, ...more });
+    let answer: { results: Result[] };
+    try {
+      answer = await call("POST", at + verb, { lockTokens, ...sub, ...more });
+    } catch (error) {
+      await call("POST", at + "release", { lockTokens, ...sub }).catch(() => undefined); // else they return when their locks end
+      throw error;
+    }
     return received.messages.map((m, i) => outcome(m.sequenceNumber, answer.results[i]?.reason));
   };
   const complete: Act = { name: "Complete", done: "is completed", many: "are completed", step: 20, warning: "Removes messages as if a receiver had processed them. " + gone, run: allOrNone((n) => settle("complete", n)) };

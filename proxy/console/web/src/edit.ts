@@ -27,7 +27,7 @@ export async function replace(row: Row, shelf: Shelf, letter: Stored, edited: ob
     if (answer.results[0]?.deduplicated) throw new Undone("The target has dropped it as a duplicate. Change the message id.");
     number = answer.results[0]?.sequenceNumber ?? "";
   } catch (error) {
-    await call("POST", at + "release", { lockTokens, ...sub });
+    await call("POST", at + "release", { lockTokens, ...sub }).catch(() => undefined); // else it returns when its lock ends
     throw error;
   }
   const settled = await call<{ results: { reason?: string }[] }>("POST", at + "complete", { lockTokens, ...sub });

@@ -194,7 +194,7 @@ function Cells({ row, trail, second, now }: { row: Row; trail: Trail | undefined
       <Number n={row.locked ?? 0} state="locked" class="c2" read={row.read} />
       <Number n={row.scheduled ?? 0} state="scheduled" class="c4" read={row.read} />
       <Number n={row.deferred ?? 0} state="deferred" class="c4" read={row.read} />
-      <Number n={row.dead ?? 0} state="dead" read={row.read} />
+      <Number n={row.dead ?? 0} state="dead" read={row.read} href={row.kind === "topic" ? undefined : addressOf(row.path, "dead-letters")} />
       <div role="gridcell" class={"n c1 rate" + (row.in ? "" : " zero")}>{rate(row.in ?? 0)}</div>
       <div role="gridcell" class={"n c1 rate" + (row.out ? "" : " zero")}>{rate(row.out ?? 0)}</div>
       <div role="gridcell" class="trend c1"><Spark trail={trail} now={second} /></div>
@@ -206,11 +206,20 @@ function Cells({ row, trail, second, now }: { row: Row; trail: Trail | undefined
   );
 }
 
-function Number({ n, state, more, read, class: of }: { n: number; state: State; more?: string; read: boolean; class?: string }) {
+interface NumberProps {
+  n: number;
+  state: State;
+  more?: string;
+  read: boolean;
+  class?: string;
+  href?: string | undefined; // of the page with these messages
+}
+
+function Number({ n, state, more, read, class: of, href }: NumberProps) {
   const text = read ? count(n) : "·";
   return (
     <div role="gridcell" class={`n ${of ?? ""} ${n === 0 ? "zero" : "state"}`} data-state={state} title={[n >= 100_000 ? exact(n) : "", more].filter(Boolean).join(", ")}>
-      {text}
+      {href && n > 0 ? <a tabIndex={-1} href={href}>{text}</a> : text}
     </div>
   );
 }
@@ -220,7 +229,7 @@ function TransferCells({ row }: { row: Row }) {
     <>
       <Number n={row.transfer ?? 0} state="transfer" read={row.read} more="to be forwarded" />
       {["c2", "c4", "c4"].map((c, i) => <div role="gridcell" class={"n " + c} key={i} />)}
-      <Number n={row.transferDead ?? 0} state="dead" read={row.read} more="could not be forwarded" />
+      <Number n={row.transferDead ?? 0} state="dead" read={row.read} more="could not be forwarded" href={addressOf(row.path, "dead-letters")} />
       {["c1", "c1", "trend c1", "c3", "c3"].map((c, i) => <div role="gridcell" class={"n " + c} key={i} />)}
     </>
   );
