@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sidebus/sidebus/proxy"
 	"github.com/sidebus/sidebus/proxy/access"
@@ -171,6 +172,19 @@ type liveEvent struct {
 	}
 	Gone          []string
 	Totals, Shown *struct{ At []int64 }
+	Receivers     *struct {
+		Sidecar string
+		Here    struct{ Waiting, Held int }
+		Held    []struct {
+			ID, Holder string
+			Until      int64
+			Available  int
+		}
+		Ready []struct {
+			ID    string
+			Since int64
+		}
+	}
 }
 
 // events opens a stream, and returns what returns its next event.
@@ -253,6 +267,47 @@ func TestConsoleStreamsTheHistoryOfAnEntity(t *testing.T) {
 	if e := again(); e.Shown == nil || len(e.Shown.At) < 2 {
 		t.Errorf("the first event of a second page is %+v", e)
 	}
+}
+
+// A page about one entity gets who receives from it, as that changes.
+func TestConsoleStreamsWhoReceives(t *testing.T) {
+	t.Parallel()
+	s := consoled(t, proxy.ConsoleOn)
+	do := func(method, path, body string) {
+		t.Helper()
+		if got := s.ui(method, "/ui/api/v1/queues/"+path, body); got.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s %s", path, got.Status, got.Text)
+		}
+	}
+	do(http.MethodPut, "tales", `{"requiresSession":true}`)
+	next := s.events("/ui/live?entity=tales")
+	await := func(what string, yes func(liveEvent) bool) liveEvent {
+		t.Helper()
+		for {
+			if e := next(); e.Receivers != nil && yes(e) {
+				return e
+			}
+		}
+	}
+	do(http.MethodPost, "tales/messages:send", `{"messages":[{"sessionId":"a","text":"x"},{"sessionId":"b","text":"y"}]}`)
+	await("both are ready", func(e liveEvent) bool { return len(e.Receivers.Ready) == 2 && e.Receivers.Ready[0].ID == "a" })
+	do(http.MethodPost, "tales/sessions:accept", `{"sessionId":"b"}`)
+	e := await("one is held", func(e liveEvent) bool { return len(e.Receivers.Held) == 1 && len(e.Receivers.Ready) == 1 })
+	if held := e.Receivers.Held[0]; held.ID != "b" || held.Holder != e.Receivers.Sidecar || held.Available != 1 || held.Until < time.Now().UnixMilli() {
+		t.Errorf("held is %+v of %+v", held, e.Receivers)
+	}
+	if e.Receivers.Here.Held != 1 {
+		t.Errorf("here is %+v", e.Receivers.Here)
+	}
+	do(http.MethodPost, "tales/sessions:accept", `{"sessionId":"a"}`)
+	waiting := make(chan struct{})
+	go func() {
+		defer close(waiting)
+		s.ui(http.MethodPost, "/ui/api/v1/queues/tales/sessions:accept", `{"maxWait":"20s"}`)
+	}()
+	await("a receiver waits", func(e liveEvent) bool { return e.Receivers.Here.Waiting == 1 })
+	do(http.MethodPost, "tales/messages:send", `{"messages":[{"sessionId":"c","text":"x"}]}`)
+	wait(t, "the receiver", waiting)
 }
 
 // A caller sees what it may receive from, and nothing else.

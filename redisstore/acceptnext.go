@@ -34,7 +34,7 @@ func (s *Store) AcceptNextSession(
 	defer func() { s.freeSessions(ctx, path, passed...) }()
 	var failed error
 	for {
-		call := &acceptCall{path: path, token: semantics.NewLockToken(), register: register}
+		call := &acceptCall{path: path, token: semantics.NewSessionToken(s.tag), register: register}
 		if err := cmp.Or(s.accepts.do(ctx, semantics.Fold(path), call), call.err); err != nil {
 			return nil, 0, err
 		}

@@ -39,7 +39,7 @@ var fencing = map[string]string{
 
 	"get_entity": reads, "get_session_state": reads, "list_names": reads, "list_rules": reads, "list_sessions": reads,
 	"list_subscriptions": reads, "old_arrivals": reads, "destination": reads, "peek": reads, "routes": reads,
-	"comparison": reads, "source_runtime": reads, "ticket": reads, "topic_runtime": reads,
+	"comparison": reads, "receivers": reads, "source_runtime": reads, "ticket": reads, "topic_runtime": reads,
 }
 
 // Why a script needs no fence.

@@ -49,7 +49,7 @@ func (s *Store) AcceptSession(ctx context.Context, path, id string) (*semantics.
 func (s *Store) acceptStored(
 	ctx context.Context, path, id string,
 ) (session *semantics.Session, size int64, err error) {
-	token := semantics.NewLockToken()
+	token := semantics.NewSessionToken(s.tag)
 	for {
 		r, err := s.run(ctx, "accept_session", s.keys(path), s.now(), sessionKey(id), token.String())
 		if err != nil {

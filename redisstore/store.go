@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -86,7 +86,8 @@ type Store struct {
 	// guardedScripts are for partitions of a cluster; nil elsewhere.
 	guardedScripts map[string]script
 
-	sidecar  string // the name of this process on waiting lists
+	tag      semantics.SidecarTag
+	sidecar  string // the name of this process on waiting lists, which begins with the tag
 	wakeups  *wakeups
 	sends    joiner[sendCalls]
 	receives joiner[*receiveCall]
@@ -153,9 +154,10 @@ func Open(options Options) (*Store, error) {
 	} else { // entities may ask for more
 		options.ReadTimeout = max(options.ReadTimeout, options.Durability.Timeout+readTimeout/2)
 	}
+	tag := newTag()
 	s := &Store{
 		options: options, sealing: sealing{options.PayloadKeys}, namespace: namespace,
-		scripts: scripts, sidecar: newSidecarName(),
+		scripts: scripts, tag: tag, sidecar: newSidecarName(tag),
 		keyed: newLearnt[bool](), separate: newLearnt[time.Time](), levels: newLearnt[keyLevel](),
 		asked: newLearnt[string](),
 		large: make(chan struct{}, 1), fenced: make(chan struct{}, mostFenced(options.PoolSize)),
@@ -227,12 +229,14 @@ func (s *Store) keys(path string) entityKeys { return keysOfEntity(s.namespace, 
 
 func (s *Store) keysOf(source semantics.Source) entityKeys { return s.keys(keptAt(source)) }
 
-func newSidecarName() string {
-	var b [8]byte
-	for i := range b {
-		b[i] = byte(rand.Uint32()) //nolint:gosec // a name, not a secret
-	}
-	return hex.EncodeToString(b[:])
+func newTag() (tag semantics.SidecarTag) {
+	binary.BigEndian.PutUint32(tag[:], rand.Uint32()) //nolint:gosec // a name, not a secret
+	return tag
+}
+
+// newSidecarName returns a name that begins with the tag of the sidecar.
+func newSidecarName(tag semantics.SidecarTag) string {
+	return tag.String() + newTag().String()
 }
 
 func or[T comparable](value, otherwise T) T {

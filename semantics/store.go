@@ -23,6 +23,7 @@ type Store interface {
 	Sessions
 	Transfers
 	Transactor
+	Observed
 }
 
 // Sweeper is a Store that does in the background what time makes due: activations, expiry, the end of locks and delays

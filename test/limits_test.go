@@ -76,6 +76,7 @@ var limitsOnPage = map[string]string{
 	"MaxRequestTimeout":             "1 ms to " + period(reply.MaxRequestTimeout),
 	"MaxCredits":                    count(stream.MaxCredits, ""),
 	"MaxPartitions":                 "1 to " + count(semantics.MaxPartitions, ""),
+	"MaxReceivers":                  "the first " + count(semantics.MaxReceivers, "sessions that are held"),
 	"MaxPrefetch":                   count(stream.MaxPrefetch, "messages"),
 	"MaxPrefetchBytes":              size(stream.MaxPrefetchBytes),
 	"MaxAutoRenew":                  "0 s to " + period(stream.MaxAutoRenew),

@@ -29,6 +29,9 @@ type Broker interface {
 	Peek(
 		ctx context.Context, source semantics.Source, from int64, limit int, show semantics.Show,
 	) ([]*semantics.Received, error)
+	// Receiving returns how many receives of this process wait on a queue or subscription, and how many of its messages
+	// and sessions the clients of this process hold.
+	Receiving(path string) (waiting, held int)
 }
 
 // Config configures a Console.
@@ -68,7 +71,7 @@ type Console struct {
 //	/ui/api/v1/...    the JSON API
 func New(config Config) *Console {
 	c := &Console{
-		config: config, watch: newWatch(config.Entities, config.Readiness.StoreUp, config.Always),
+		config: config, watch: newWatch(config.Entities, config.Broker, config.Readiness.StoreUp, config.Always),
 		stopping: make(chan struct{}), finds: make(chan struct{}, findsAtOnce),
 	}
 	mux := http.NewServeMux()

@@ -43,6 +43,8 @@ type event struct {
 	Gone   []string `json:"gone,omitempty"`
 	Totals *columns `json:"totals,omitempty"` // what the page has not of the last hour of all entities together
 	Shown  *columns `json:"shown,omitempty"`  // the same of the entity that the page shows alone
+
+	Receivers *receivers `json:"receivers,omitempty"` // of that entity, if they have changed
 }
 
 // page is one stream of events.
@@ -113,7 +115,8 @@ func (p *page) stream(ctx context.Context, w http.ResponseWriter) {
 
 // isNews reports whether a page does not have what is in an event.
 func (e *event) isNews() bool {
-	return e.About != nil || e.Reset || len(e.Rows) > 0 || len(e.Gone) > 0 || e.Totals != nil || e.Shown != nil
+	return e.About != nil || e.Reset || len(e.Rows) > 0 || len(e.Gone) > 0 || e.Totals != nil || e.Shown != nil ||
+		e.Receivers != nil
 }
 
 func write(w http.ResponseWriter, e *event) error {
@@ -154,6 +157,9 @@ func (p *page) next(ctx context.Context) (*event, <-chan struct{}) {
 	}
 	if one := w.entities[p.shows]; one != nil {
 		e.Shown = one.history.since(&p.seen)
+		if one.receivers != nil && (p.version == 0 || one.receiversVersion > p.version) {
+			e.Receivers = one.receivers
+		}
 	}
 	p.version = w.version
 	return e, w.changed

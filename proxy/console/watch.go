@@ -41,11 +41,15 @@ type entity struct {
 	history   ring
 	rated     semantics.Runtime // from which the rates are reckoned
 	ratedAt   time.Time
+
+	receivers        *receivers // of one that a page shows alone
+	receiversVersion uint64     // of the watch, when they last changed
 }
 
 // watch reads the entities while pages are open, and keeps their last hour.
 type watch struct {
 	store  Entities
+	broker Broker
 	isUp   func() bool
 	always bool
 	woken  chan struct{} // capacity 1: there is something to look at now
@@ -74,9 +78,10 @@ type removal struct {
 
 const maxRemovals = 1000 // that are remembered; a page that is further behind gets everything again
 
-func newWatch(store Entities, isUp func() bool, always bool) *watch {
+func newWatch(store Entities, broker Broker, isUp func() bool, always bool) *watch {
 	return &watch{
-		store: store, isUp: isUp, always: always, woken: make(chan struct{}, 1), shown: map[string]int{},
+		store: store, broker: broker, isUp: isUp, always: always, woken: make(chan struct{}, 1),
+		shown:    map[string]int{},
 		entities: map[string]*entity{}, changed: make(chan struct{}),
 		version: 1, // a page that has nothing has version 0
 	}
@@ -176,7 +181,11 @@ func (w *watch) look(ctx context.Context) {
 	}
 	for {
 		due, isFirst := w.due(time.Now())
-		if !w.read(ctx, due) || !isFirst {
+		if !w.read(ctx, due) {
+			return
+		}
+		if !isFirst {
+			w.readReceivers(ctx)
 			return
 		}
 		w.publish() // the page fills while the rest is counted

@@ -106,7 +106,7 @@ func queues(n int) *entitiesOf {
 // begin runs a watch over a store in a bubble of synctest.
 func begin(t *testing.T, s *entitiesOf) *watch {
 	t.Helper()
-	w := newWatch(s, func() bool { return true }, false)
+	w := newWatch(s, nil, func() bool { return true }, false)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); w.run(ctx) }()
@@ -246,7 +246,7 @@ func TestOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := queues(7)
 		s.counts["queue-0003"].Available = 5
-		w := newWatch(onlyOne{s}, func() bool { return true }, true)
+		w := newWatch(onlyOne{s}, nil, func() bool { return true }, true)
 		w.look(t.Context())
 		if e := w.entities["queue-0003"]; s.trips > 0 || s.calls < 7 || e.Available != 5 {
 			t.Errorf("%d calls, %d of them for some, %+v", s.calls, s.trips, e.row)

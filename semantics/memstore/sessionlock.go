@@ -62,7 +62,7 @@ func (q *queue) longestReady() *session {
 
 // hold locks a session that is free.
 func (q *queue) hold(on *session, now time.Time) *semantics.Session {
-	on.token, on.lockedUntil = semantics.NewLockToken(), q.lockEnd(now)
+	on.token, on.lockedUntil = semantics.NewSessionToken(semantics.SidecarTag{}), q.lockEnd(now)
 	q.tidy(now)
 	q.expect(on.due())
 	return &semantics.Session{ID: on.id, Lock: on.token, LockedUntil: on.lockedUntil, State: on.copyOfState()}

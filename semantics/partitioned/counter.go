@@ -2,6 +2,7 @@ package partitioned
 
 import (
 	"context"
+	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -46,4 +47,44 @@ func (s *Store) countSingle(
 		all[places[i]] = counts[i]
 	}
 	return err
+}
+
+// Receivers implements semantics.Observed. A sidecar waits since it does on one partition.
+func (s *Store) Receivers(ctx context.Context, path string, limit int) (who semantics.Receivers, err error) {
+	err = s.on(ctx, path, func() error {
+		who, err = s.Store.Receivers(ctx, path, limit)
+		return err
+	}, func(w *whole) error {
+		all := make([]semantics.Receivers, len(w.paths))
+		err := w.withEach(func(p int) (err error) {
+			all[p], err = s.Store.Receivers(ctx, w.paths[p], limit)
+			return err
+		})
+		who = together(all).First(limit)
+		return err
+	})
+	return who, err
+}
+
+// together joins what the partitions of an entity have.
+func together(all []semantics.Receivers) (who semantics.Receivers) {
+	since := map[string]time.Time{}
+	for _, one := range all {
+		for _, waiting := range one.Waiting {
+			if first, isKnown := since[waiting.Sidecar]; !isKnown || waiting.Since.Before(first) {
+				since[waiting.Sidecar] = waiting.Since
+			}
+		}
+		who.Held, who.Ready = append(who.Held, one.Held...), append(who.Ready, one.Ready...)
+		if !one.FirstLock.IsZero() && (who.FirstLock.IsZero() || one.FirstLock.Before(who.FirstLock)) {
+			who.FirstLock = one.FirstLock
+		}
+		if one.LastLock.After(who.LastLock) {
+			who.LastLock = one.LastLock
+		}
+	}
+	for sidecar, at := range since {
+		who.Waiting = append(who.Waiting, semantics.WaitingSidecar{Sidecar: sidecar, Since: at})
+	}
+	return who
 }

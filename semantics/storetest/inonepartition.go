@@ -14,6 +14,7 @@ const (
 
 // inOnePartition are the tests of rules that hold in one partition, or are another one with several, with the reason.
 var inOnePartition = map[string]string{
+	"CNT_6_WaitingSidecars":                    "a sidecar waits on each partition, and a message wakes it on one",
 	"CON_1_UnclaimedDelaysNobody":              ofOrder,
 	"RECV_10_PassOnOfSessions":                 ofOrder,
 	"RECV_10_WatchOfSessions":                  ofOrder,

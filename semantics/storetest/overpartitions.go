@@ -25,7 +25,7 @@ func runOverPartitions(t *testing.T, open func(t *testing.T) Harness) {
 		sessionCloseTests, sessionLockEndTests, sessionCountTests, sessionOrderTests, sessionDelayTests, sessionStateTests,
 		sessionStateTTLTests, sessionListTests, sessionBlockTests, sessionExpiryTests, sessionMessageTests, sessionSequenceTests,
 		sessionWaitTests, sessionWaitEndTests, sessionReceiveWaitTests, sessionUseTests, sessionDrainTests, sessionManyTests,
-		duplicateTests, idleTests, idleActivityTests,
+		receiversTests, duplicateTests, idleTests, idleActivityTests,
 	)
 	store, turn := open(t), 0
 	if store.IsApart {

@@ -62,7 +62,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		sessionKindTests, sessionEntityTests, sessionStatusTests, sessionAcceptTests, sessionReadyTests, sessionLockTests,
 		sessionCloseTests, sessionLockEndTests, sessionCountTests, sessionOrderTests, sessionDelayTests, sessionStateTests,
 		sessionStateTTLTests, sessionListTests, sessionBlockTests, sessionExpiryTests, sessionMessageTests, sessionSequenceTests,
-		sessionWaitTests, sessionWaitEndTests, sessionReceiveWaitTests, sessionUseTests, sessionDrainTests, sessionManyTests,
+		sessionWaitTests, sessionWaitEndTests, sessionReceiveWaitTests, sessionUseTests, sessionDrainTests, sessionManyTests, receiversTests,
 		topicCopyTests, topicMatchTests, topicExactTests, topicRuleTests, topicQuotaTests, topicEntityTests, topicDeleteTests,
 		topicStatusTests, topicScheduleTests, topicReceiveTests, topicDuplicateTests,
 		forwardTests, forwardStepTests, forwardRefusedTests, forwardArrivalTests, forwardHopTests, forwardDeadTests,

@@ -31,9 +31,9 @@ export async function run(steps) {
 }
 
 /** open opens a page. What it logs as an error or is refused by the policy fails the step that calls the returned check. */
-export async function open(browser, { width = 1280, height = 860, dark = false, path = "", token, allow } = {}) {
+export async function open(browser, { width = 1280, height = 860, dark = false, path = "", token, allow, ignoreHTTPSErrors = false } = {}) {
   const context = await browser.newContext({
-    viewport: { width, height }, colorScheme: dark ? "dark" : "light", locale: "en-GB", timezoneId: "Europe/Berlin", reducedMotion: "reduce",
+    viewport: { width, height }, colorScheme: dark ? "dark" : "light", locale: "en-GB", timezoneId: "Europe/Berlin", reducedMotion: "reduce", ignoreHTTPSErrors,
   });
   const page = await context.newPage();
   page.faults = [];

@@ -171,7 +171,7 @@ func (s *Command) serve(ctx context.Context, config proxy.Config, opened *store.
 			logger.Info(
 				startLine, "version", version.Text(), "http", addressText(sidecar.HTTPAddr()), "grpc",
 				addressText(sidecar.GRPCAddr()), "admin", addressText(sidecar.AdminAddr()), "store", opened.What,
-				"namespace", s.Namespace,
+				"namespace", s.Namespace, "sidecar", opened.Sidecar(),
 			)
 		case <-done:
 		}

@@ -1,6 +1,7 @@
 // Calls of the sidecar. All addresses are relative, so that the console works below any path of a proxy.
 import { parse } from "./exact";
-import { changed, emptySeries, live, take } from "./store";
+import { interrupt } from "./handover";
+import { changed, live, show, take } from "./store";
 import type { Failure, LiveEvent } from "./types";
 
 const tokenKey = "sidebus-token";
@@ -62,7 +63,7 @@ let current: AbortController | null = null;
 /** follow opens the stream of events, and opens it again when it ends. shows is the entity of the page, or empty. */
 export function follow(shows: string): void {
   current?.abort();
-  live.shown = emptySeries();
+  show(shows);
   const mine = new AbortController();
   current = mine;
   void keepOpen(shows, mine.signal);
@@ -86,6 +87,7 @@ async function keepOpen(shows: string, end: AbortSignal): Promise<void> {
     }
     if (end.aborted) return;
     live.link = "lost";
+    interrupt(Date.now() + live.skew);
     changed();
     await new Promise((resolve) => setTimeout(resolve, pause));
   }

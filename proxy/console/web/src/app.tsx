@@ -3,8 +3,9 @@ import { useEffect, useState } from "preact/hooks";
 import { local, utc } from "./format";
 import { Glossary } from "./glossary";
 import { Entity } from "./entity";
+import { Flow } from "./flowpage";
 import { Overview } from "./overview";
-import { useRoute } from "./route";
+import { useRoute, type Route } from "./route";
 import { SignIn } from "./signin";
 import { useLive } from "./store";
 import { setTheme, theme, type Theme } from "./theme";
@@ -15,9 +16,9 @@ export function App() {
   return (
     <>
       <a class="skip" href="#main">Skip to the page</a>
-      <Bar />
+      <Bar page={route.page} />
       <main id="main" tabIndex={-1}>
-        {link === "denied" ? <SignIn /> : <><Notices />{route.page === "entity" ? <Entity path={route.path} tab={route.tab} query={route.query} /> : <Overview />}</>}
+        {link === "denied" ? <SignIn /> : <><Notices />{route.page === "entity" ? <Entity path={route.path} tab={route.tab} query={route.query} /> : route.page === "flow" ? <Flow /> : <Overview />}</>}
       </main>
       <footer>
         {about && <span>Sidebus {about.version}</span>}
@@ -29,7 +30,7 @@ export function App() {
   );
 }
 
-function Bar() {
+function Bar({ page }: { page: Route["page"] }) {
   const { about, link } = useLive();
   const [help, setHelp] = useState(false);
   return (
@@ -42,6 +43,10 @@ function Bar() {
         </svg>
         <span>Sidebus</span>
       </a>
+      <nav class="pages" aria-label="Pages">
+        <a href="#/" {...(page === "overview" ? { "aria-current": "page" } : {})}>Entities</a>
+        <a href="#/flow" {...(page === "flow" ? { "aria-current": "page" } : {})}>Flow</a>
+      </nav>
       {about && <span class="namespace" title="The namespace">{about.namespace}</span>}
       {about?.readOnly && <span class="badge" title="This console changes nothing. --ui on permits changes.">read-only</span>}
       <span class="grow" />

@@ -8,7 +8,9 @@ import { DeadLetters } from "./deadletters";
 import { bytes, count, exact, local, rate, span, utc } from "./format";
 import { addressOf, named, resourceOf } from "./route";
 import { Messages } from "./messages";
+import { Receivers } from "./receivers";
 import { Rules } from "./rules";
+import { Sessions } from "./sessions";
 import { Settings } from "./settings";
 import { states } from "./states";
 import { live, useLive } from "./store";
@@ -41,14 +43,18 @@ export function Entity({ path, tab, query }: Props) {
   return <Known row={row} tab={tab} query={query} key={row.path} />;
 }
 
-const tabsOf: Record<Kind, string[]> = {
-  queue: ["messages", "dead-letters", "options"],
-  subscription: ["messages", "dead-letters", "rules", "options"],
+const allTabs: Record<Kind, string[]> = {
+  queue: ["messages", "dead-letters", "sessions", "receivers", "options"],
+  subscription: ["messages", "dead-letters", "sessions", "receivers", "rules", "options"],
   topic: ["subscriptions", "messages", "options"],
 };
 
+function tabsOf(row: Row): string[] {
+  return allTabs[row.kind].filter((tab) => tab !== "sessions" || row.sessions);
+}
+
 function Known({ row, tab: asked, query }: { row: Row; tab: string; query: URLSearchParams }) {
-  const tabs = tabsOf[row.kind];
+  const tabs = tabsOf(row);
   const tab = tabs.includes(asked) ? asked : tabs[0];
   const setTab = (next: string) => location.replace(addressOf(row.path, next));
   const [deleting, setDeleting] = useState(false);
@@ -92,6 +98,8 @@ function Known({ row, tab: asked, query }: { row: Row; tab: string; query: URLSe
       <section id="panel" role="tabpanel" aria-labelledby={"tab-" + tab}>
         {tab === "messages" && <Messages row={row} session={query.get("session") ?? ""} key={query.toString()} />}
         {tab === "dead-letters" && <DeadLetters row={row} />}
+        {tab === "sessions" && <Sessions row={row} />}
+        {tab === "receivers" && <Receivers row={row} />}
         {tab === "options" && <Settings row={row} />}
         {tab === "rules" && <Rules row={row} />}
         {tab === "subscriptions" && <Subscriptions topic={row} />}

@@ -51,6 +51,11 @@ export function local(ms: number): string {
   return new Date(ms).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
 
+/** time writes an instant of today. */
+export function time(ms: number): string {
+  return new Date(ms).toLocaleTimeString(undefined, { timeStyle: "medium" });
+}
+
 /** utc writes an instant in UTC, for the text that is shown on hover. */
 export function utc(ms: number): string {
   return new Date(ms).toISOString().replace("T", " ").replace(/\.\d+Z$/, " UTC");

@@ -23,7 +23,7 @@ export function SignIn() {
         <p id="token-help">The content of a token file, or a shared access signature. The browser forgets it when you close this tab.</p>
         <button class="primary">Continue</button>
       </form>
-      <p class="notice bad" role="alert">{failure}</p>
+      {token() !== "" && <p class="notice bad" role="alert">{failure}</p>}
     </section>
   );
 }

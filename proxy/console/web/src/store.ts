@@ -1,7 +1,8 @@
 // The state that all pages share, and a hook by which a part of a page follows it. It changes with each event of the
 // stream, at most once a second.
 import { useEffect, useState } from "preact/hooks";
-import type { About, Columns, LiveEvent, Row } from "./types";
+import { interrupt, observe } from "./handover";
+import type { About, Columns, LiveEvent, Receivers, Row } from "./types";
 
 /** The points of the small charts: seconds since 1970, then messages a second. */
 export interface Trail {
@@ -30,6 +31,8 @@ export const live = {
   trails: new Map<string, Trail>(),
   totals: emptySeries(),
   shown: emptySeries(), // of the entity that the page shows alone
+  shows: "", // the path of that entity
+  receivers: null as Receivers | null, // of it
   paused: false,
   version: 0,
 };
@@ -55,6 +58,14 @@ export function useLive(): typeof live {
 
 export function emptySeries(): Series {
   return { at: [], available: [], locked: [], deferred: [], scheduled: [], dead: [], in: [], out: [], rise: [], age: [] };
+}
+
+/** show begins to show one entity alone, or all ("") */
+export function show(path: string): void {
+  interrupt(Date.now() + live.skew);
+  live.shows = path;
+  live.receivers = null;
+  live.shown = emptySeries();
 }
 
 /** extend adds samples, and takes the place of those that the sidecar sends again after the connection was lost. */
@@ -95,6 +106,10 @@ export function take(event: LiveEvent): void {
   for (const row of live.rows.values()) step(row, second);
   if (event.totals) extend(live.totals, event.totals);
   if (event.shown) extend(live.shown, event.shown);
+  if (event.receivers) {
+    live.receivers = event.receivers;
+    observe(live.shows, event.receivers, event.now);
+  }
   if (!live.paused) changed();
 }
 

@@ -67,6 +67,24 @@ export interface Columns {
   age: number[] | null;
 }
 
+export interface HeldSession {
+  id: string;
+  holder: string;
+  until: number;
+  available?: number;
+}
+
+/** Receivers is who receives from the entity that the page shows alone. Times are in ms since 1970. */
+export interface Receivers {
+  sidecar: string; // that serves the page
+  here: { waiting?: number; held?: number };
+  waiting?: { sidecar: string; since: number }[];
+  firstLock?: number;
+  lastLock?: number;
+  held?: HeldSession[];
+  ready?: { id: string; since: number; available?: number }[];
+}
+
 export interface LiveEvent {
   now: number;
   about?: About;
@@ -76,6 +94,7 @@ export interface LiveEvent {
   gone?: string[];
   totals?: Columns;
   shown?: Columns;
+  receivers?: Receivers;
 }
 
 export interface Failure {
