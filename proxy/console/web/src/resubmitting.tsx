@@ -36,7 +36,7 @@ export function Resubmitting({ row, shelf, what, scope, run, close }: Props) {
     <dialog ref={dialog} onClose={close} aria-labelledby="resubmit-title">
       <form class="confirm" onSubmit={submit}>
         <h2 id="resubmit-title">Resubmit {what}</h2>
-        <p>Each is removed here and sent as a new message, in one step.</p>
+        <p>Each is removed here and sent as a new message. None is lost or doubled.</p>
         <Target value={how.target} change={(target) => setHow({ ...how, target })} hint={"where they were: " + row.path} />
         {choices.map(({ id, name, help }) => (
           <label key={id} class="choice">
