@@ -121,9 +121,16 @@ func forward(ctx context.Context, upkeep semantics.Upkeep, name string, sides []
 	return cmp.Or(failures...)
 }
 
-// sweepSlice does a slice of what is due on one entity. What a partition has forgotten does not change what is due.
+// sweepSlice does a slice of what is due on one entity. Of a partition, options decide what that is: whether expired
+// messages become dead letters. One without a record is processed as it is, until it is deleted or has one again.
 func (s *Store) sweepSlice(ctx context.Context, name string) (sweptEntity, error) {
-	r, err := s.run(anyHistory(ctx), "sweep", s.keys(name), s.now(), flag(s.options.LazyExpiry))
+	sweep := func(ctx context.Context) (*reply, error) {
+		return s.run(ctx, "sweep", s.keys(name), s.now(), flag(s.options.LazyExpiry))
+	}
+	r, err := sweep(ctx)
+	if semantics.CodeOf(err) == semantics.EntityNotFound {
+		r, err = sweep(anyHistory(ctx))
+	}
 	if err != nil {
 		return sweptEntity{}, err
 	}

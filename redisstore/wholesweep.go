@@ -132,7 +132,7 @@ func (l *wholeLook) whole(ctx context.Context, name string) (sweptEntity, error)
 	done, err := l.sweepSlice(ctx, name)
 	if err == nil && done.found {
 		l.alarms = append(l.alarms, done.alarm(name)...)
-		err = l.beside(anyHistory(ctx), name) // a partition may have no entity any more
+		err = l.beside(ctx, name)
 	}
 	if err != nil {
 		done = sweptEntity{found: true}
@@ -150,7 +150,7 @@ func (l *wholeLook) beside(ctx context.Context, name string) error {
 	if found.Val() == 0 {
 		return nil
 	}
-	if err := l.forgetArrivals(ctx, name); err != nil {
+	if err := l.forgetArrivals(anyHistory(ctx), name); err != nil { // a partition may have no entity any more
 		return err
 	}
 	letters, err := l.sweepSlice(ctx, name+transfersSuffix)
@@ -164,7 +164,7 @@ func (l *wholeLook) pass(ctx context.Context, name string, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return semantics.CancelledBy(ctx)
-	case isOutage(err) && l.isAtRegistry(ctx, name):
+	case isOutage(err) && !semantics.IsPartition(name) && l.isAtRegistry(ctx, name): // of a partition perhaps the record
 		return err
 	case err != nil:
 		l.noteFailure(ctx, name, err)

@@ -18,6 +18,18 @@ import (
 // the record before it reaches the partition. So a change that the partition forgot before this history began is in
 // what was read, and one that was not yet made then reaches the partition in this history.
 func (s *Store) compare(ctx context.Context, path string) error {
+	err := s.compareUntilPresent(ctx, path)
+	switch place := uncompared(semantics.Fold(path)); semantics.CodeOf(err) { //nolint:exhaustive // what was found
+	case semantics.StoreUnavailable:
+		s.away.add(place)
+	case semantics.Cancelled:
+	default:
+		s.away.remove(place)
+	}
+	return err
+}
+
+func (s *Store) compareUntilPresent(ctx context.Context, path string) error {
 	for look := 1; ; look++ {
 		history, isCompared, err := s.below.History(ctx, path)
 		if err != nil || isCompared {

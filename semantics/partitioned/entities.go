@@ -59,7 +59,8 @@ func (s *Store) complete(ctx context.Context, found *whole) error {
 	}
 	present, err := s.recordOf(ctx, found)
 	if err == nil && present.Incarnation == found.incarnation {
-		err := s.updatePartitions(ctx, found, found.all(), share, found.changed(share, present.Options))
+		wanted := found.shareOf(present.Options)
+		err := s.updatePartitions(ctx, found, found.all(), wanted, found.changed(share, present.Options))
 		if err != nil {
 			return err
 		}

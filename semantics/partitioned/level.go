@@ -127,7 +127,7 @@ func (s *Store) createInPartition(ctx context.Context, w *whole, p int, route se
 	if err != nil {
 		return unlessGone(err)
 	}
-	return s.updatePartitions(ctx, sub, []int{p}, share, sub.changed(share, present.Options))
+	return s.updatePartitions(ctx, sub, []int{p}, sub.shareOf(present.Options), sub.changed(share, present.Options))
 }
 
 // Level implements semantics.Upkeep. The path of a partition that its entity has no more, or of a definition, has

@@ -6,18 +6,22 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// levelOptions completes updates that did not reach a partition of an entity, or that its server has forgotten.
+// levelOptions completes updates that did not reach a partition of an entity, or that its server has forgotten. What was
+// read of the partition comes before what was read of the record: an update that ends in between is not taken back.
 func (s *Store) levelOptions(ctx context.Context, w *whole, p int) error {
+	part, missing := s.Store.GetEntity(ctx, w.kind, w.paths[p])
+	if err := unlessGone(missing); err != nil {
+		return err
+	}
 	present, err := s.recordOf(ctx, w)
 	if err != nil || present.Incarnation != w.incarnation {
 		return unlessGone(err)
 	}
-	part, err := s.Store.GetEntity(ctx, w.kind, w.paths[p])
-	if semantics.CodeOf(err) == semantics.EntityNotFound && w.kind == semantics.QueueKind { // a removal suspended it
-		return unlessGone(s.complete(ctx, w))
+	if missing != nil && w.kind == semantics.QueueKind { // a removal suspended it
+		return unlessGone(s.complete(ctx, s.wholeOf(present)))
 	}
-	if err != nil {
-		return unlessGone(err)
+	if missing != nil {
+		return nil
 	}
 	names := w.changed(part.Options, present.Options)
 	return s.updatePartitions(ctx, w, []int{p}, w.shareOf(present.Options), names)

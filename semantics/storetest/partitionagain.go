@@ -17,6 +17,8 @@ var partitionAgainTests = []ruleTest{
 	testSEND_2_PublicationsOfOtherPartitionsAreNotRepeated,
 	testDUR_4_APartitionForgetsAnUpdate,
 	testDUR_4_APartitionOfATopicForgetsAnUpdate,
+	testPART_1_AnUpdateIsNotTakenBack,
+	testPART_1_AMissingPartitionTakesNoUpdateBack,
 }
 
 // awayOnce is a Store of which one partition cannot be reached by the first send to it.
@@ -140,4 +142,69 @@ func testDUR_4_APartitionOfATopicForgetsAnUpdate(t *testing.T, h *fixture) {
 	forgets(semantics.SubscriptionKind, eu.Path, "lockDuration", semantics.Options{LockDuration: 2 * time.Minute})
 	counts.left.Store(0)
 	h.ok(spread.Level(t.Context(), spread.Path(news, 1)))
+}
+
+// betweenReads is a Store that does something after the first read of an entity, and notes each lock duration that is
+// set.
+type betweenReads struct {
+	partitioned.Below
+	then func()
+	set  []time.Duration
+}
+
+func (b *betweenReads) GetEntity(ctx context.Context, kind semantics.Kind, path string) (semantics.Entity, error) {
+	entity, err := b.Below.GetEntity(ctx, kind, path)
+	if then := b.then; then != nil {
+		b.then = nil
+		then()
+	}
+	return entity, err
+}
+
+func (b *betweenReads) UpdateEntity(
+	ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string,
+) (semantics.Entity, error) {
+	b.set = append(b.set, options.LockDuration)
+	return b.Below.UpdateEntity(ctx, kind, path, options, names)
+}
+
+func (b *betweenReads) CreateEntity(
+	ctx context.Context, kind semantics.Kind, path string, options semantics.Options,
+) (semantics.Entity, bool, error) {
+	b.set = append(b.set, options.LockDuration)
+	return b.Below.CreateEntity(ctx, kind, path, options)
+}
+
+// A look at a partition that is under way while its queue is updated brings the old options back for no moment.
+func testPART_1_AnUpdateIsNotTakenBack(t *testing.T, h *fixture) {
+	below, spread := h.spreadOver(3)
+	looking := &betweenReads{Below: below}
+	look := partitioned.New(looking)
+	h.ok(look.Level(t.Context(), spread.Path("orders", 1))) // it knows the queue
+	looking.then = func() { h.lockFor(2 * time.Minute) }
+	h.ok(look.Level(t.Context(), spread.Path("orders", 1)))
+	for _, set := range looking.set {
+		h.same(set, 2*time.Minute)
+	}
+	h.wantLockDuration(2 * time.Minute)
+}
+
+// A sidecar that knows a queue from before an update creates a partition that is missing: with the options that the
+// queue has, and without bringing the old ones back in the others.
+func testPART_1_AMissingPartitionTakesNoUpdateBack(t *testing.T, h *fixture) {
+	below, spread := h.spreadOver(3)
+	looking := &betweenReads{Below: below}
+	look := partitioned.New(looking)
+	path := spread.Path("orders", 1)
+	h.ok(look.Level(t.Context(), path)) // it knows the queue
+	h.lockFor(2 * time.Minute)
+	h.ok(below.DeleteEntity(t.Context(), semantics.QueueKind, path))
+	h.ok(look.Level(t.Context(), path))
+	if len(looking.set) == 0 {
+		t.Fatal("the partition was not created")
+	}
+	for _, set := range looking.set {
+		h.same(set, 2*time.Minute)
+	}
+	h.wantLockDuration(2 * time.Minute)
 }
