@@ -119,7 +119,7 @@ func TestFlagsLetAFullRedisDrain(t *testing.T) {
 		"send": "", "publish": "", "transact": "", "transact_settling": "allow-oom", "activate": "",
 		"get_entity": "no-writes", "get_suspended": "no-writes", "list_names": "no-writes", "list_subscriptions": "no-writes", "list_rules": "no-writes",
 		"routes": "no-writes", "due": "allow-oom", "topic_runtime": "no-writes",
-		"set_version": "allow-oom", "comparison": "no-writes", "note_compared": "allow-oom",
+		"set_version": "allow-oom", "comparison": "no-writes", "note_compared": "allow-oom", "note_deletion": "allow-oom",
 		"begin_removal": "allow-oom", "cancel_removal": "allow-oom", "suspend": "allow-oom", "resume": "allow-oom",
 		"receive": "allow-oom", "complete": "allow-oom", "abandon": "allow-oom", "release": "allow-oom",
 		"dead_letter": "allow-oom", "renew_locks": "allow-oom", "peek": "allow-oom", "pass_on": "allow-oom",

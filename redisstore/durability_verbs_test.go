@@ -28,7 +28,7 @@ var fencing = map[string]string{
 	"create_entity": isRepaired, "create_subscription": isRepaired, "create_rule": isRepaired, "update_entity": isRepaired,
 	"register_name": isRepaired, "bar_name": isRepaired, "unregister_name": isRepaired, "delete_queue": isRepaired,
 	"delete_topic": isRepaired, "delete_subscription": isRepaired, "delete_rule": isRepaired, "release_left": isRepaired, "set_version": isRepaired,
-	"note_compared": isRepaired, "resume": isRepaired,
+	"note_compared": isRepaired, "note_deletion": isRepaired, "resume": isRepaired,
 	"purge": isRepaired, "delete_by_number": isRepaired, "resubmit": isRepaired, "reactivate": isRepaired,
 	"begin_resubmission": isRepaired, "open_transfers": isRepaired,
 
@@ -37,7 +37,7 @@ var fencing = map[string]string{
 	"renumber_transfer": isUpkeep, "forget_arrivals": isUpkeep, "lease_sweep": isUpkeep, "advance_sweep": isUpkeep,
 	"set_alarm": isUpkeep, "take_alarms": isUpkeep, "move_alarm": isUpkeep, "lease_reading": isUpkeep, "share_reading": isUpkeep,
 
-	"get_entity": reads, "get_session_state": reads, "list_names": reads, "list_rules": reads, "list_sessions": reads,
+	"get_entity": reads, "get_suspended": reads, "get_session_state": reads, "list_names": reads, "list_rules": reads, "list_sessions": reads,
 	"list_subscriptions": reads, "old_arrivals": reads, "destination": reads, "peek": reads, "routes": reads,
 	"comparison": reads, "receivers": reads, "source_runtime": reads, "ticket": reads, "topic_runtime": reads,
 }

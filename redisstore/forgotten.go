@@ -19,26 +19,36 @@ import (
 // its server is back.
 const keepDeletions = 30 * 24 * time.Hour
 
-// deletionKey returns the key that notes the deletion of an entity with partitions, or of a subscription of such a
-// topic. It lies beside the record, so that a Redis that comes back older has both as they were.
-func (s *Store) deletionKey(path string, incarnation int64) string {
-	return tagOf(s.namespace, path) + "deleted/" + strconv.FormatInt(incarnation, 36)
+// notedDeletion are the keys of the note of a deletion, of an entity with partitions or of a subscription of such a
+// topic. It lies beside the record, or the definition, so that a Redis that comes back older has both as they were.
+type notedDeletion struct {
+	tag         string
+	incarnation int64
 }
 
-// NoteDeletion implements partitioned.Records. A Redis that is full does not keep the note, and lets the deletion go
-// on: then what it leaves when it fails stays.
-func (s *Store) NoteDeletion(ctx context.Context, path string, incarnation int64) error {
-	key := s.deletionKey(path, incarnation)
-	note := redis.NewStatusCmd(ctx, "set", key, "", "ex", int64(keepDeletions/time.Second))
-	if err := s.redis(ctx).Process(ctx, note); err != nil && !redis.HasErrorPrefix(err, "OOM") {
-		return storeError(err, false) // the note alone changes nothing
+func (k notedDeletion) parts(name string) (prefix, rest string) {
+	if name != "deletion" {
+		return "", ""
 	}
-	return nil
+	return k.tag, "deleted/" + strconv.FormatInt(k.incarnation, 36)
+}
+
+func (s *Store) notedDeletion(path string, incarnation int64) notedDeletion {
+	return notedDeletion{tagOf(s.namespace, path), incarnation}
+}
+
+// NoteDeletion implements partitioned.Records.
+func (s *Store) NoteDeletion(ctx context.Context, path string, incarnation int64) error {
+	_, err := s.run(
+		anyHistory(ctx), "note_deletion", s.notedDeletion(path, incarnation), keepDeletions.Milliseconds(),
+	)
+	return err
 }
 
 // IsDeletionNoted implements partitioned.Records.
 func (s *Store) IsDeletionNoted(ctx context.Context, path string, incarnation int64) (bool, error) {
-	noted := redis.NewIntCmd(ctx, "exists", s.deletionKey(path, incarnation))
+	prefix, rest := s.notedDeletion(path, incarnation).parts("deletion")
+	noted := redis.NewIntCmd(ctx, "exists", prefix+rest)
 	if err := s.redis(ctx).Process(ctx, noted); err != nil {
 		return false, storeError(err, false)
 	}

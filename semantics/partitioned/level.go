@@ -104,7 +104,7 @@ func (s *Store) keepUnmatched(ctx context.Context, w *whole, p int) error {
 // isDeleted reports whether a subscription that a partition has and the definition has not was deleted.
 func (s *Store) isDeleted(ctx context.Context, w *whole, inPartition string) (bool, error) {
 	_, incarnation, _ := semantics.SplitPartition(inPartition)
-	return s.below.IsDeletionNoted(ctx, w.name, incarnation)
+	return s.below.IsDeletionNoted(ctx, w.definition, incarnation)
 }
 
 // createInPartition creates a subscription of the definition in a partition, unless the definition has it no more. If

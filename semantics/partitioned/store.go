@@ -58,7 +58,7 @@ type Places interface {
 // Records are those of entities with several partitions. A Store may lose one while it has the partitions.
 type Records interface {
 	// NoteDeletion notes that an entity with several partitions, or a subscription of such a topic, is about to be
-	// deleted: the name of the entity, and the incarnation of what goes.
+	// deleted: the name of the entity, or the path of the topic's definition, and the incarnation of what goes.
 	NoteDeletion(ctx context.Context, name string, incarnation int64) error
 	// IsDeletionNoted reports whether something without a record was deleted. If not, its record may have been lost,
 	// and what it holds stays.

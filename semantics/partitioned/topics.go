@@ -188,7 +188,7 @@ func (s *Store) undefine(ctx context.Context, w *whole, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.below.NoteDeletion(ctx, w.name, entity.Incarnation); err != nil {
+	if err := s.below.NoteDeletion(ctx, w.definition, entity.Incarnation); err != nil {
 		return err
 	}
 	if err := s.Store.DeleteEntity(ctx, semantics.SubscriptionKind, w.defined(name)); err != nil {
