@@ -137,21 +137,32 @@ type sampler struct {
 }
 
 func (h sampler) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessPipelineHook sees the scripts with a fence behind them (DUR-2), and those that count.
 func (h sampler) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			h.see(ctx, cmd)
+		}
+		return next(ctx, cmds)
+	}
 }
 
 func (h sampler) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		args := cmd.Args()
-		if !strings.HasPrefix(cmd.Name(), "evalsha") {
-			return next(ctx, cmd)
-		}
-		name := h.names[fmt.Sprint(args[1])]
-		if name != "" && h.watcher.wants(name) {
-			h.take(ctx, name, args)
-		}
+		h.see(ctx, cmd)
 		return next(ctx, cmd)
+	}
+}
+
+// see takes a sample before a script runs, if one is wanted.
+func (h sampler) see(ctx context.Context, cmd redis.Cmder) {
+	args := cmd.Args()
+	if !strings.HasPrefix(cmd.Name(), "evalsha") {
+		return
+	}
+	if name := h.names[fmt.Sprint(args[1])]; name != "" && h.watcher.wants(name) {
+		h.take(ctx, name, args)
 	}
 }
 

@@ -236,6 +236,9 @@ func testSESS_12_EveryWaiterItsSession(t *testing.T, h *fixture) {
 	for range waiters {
 		a := h.awaitAccept(done)
 		h.ok(a.err)
+		if a.acceptance.Session == nil {
+			h.t.Fatalf("an accept has got no session in time; others have %v", owners)
+		}
 		owners[a.acceptance.Session.ID]++
 	}
 	h.same(owners, map[string]int{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1})
