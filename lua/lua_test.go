@@ -129,7 +129,7 @@ func TestFlagsLetAFullRedisDrain(t *testing.T) {
 		"receive_by_number": "allow-oom", "purge": "allow-oom", "delete_by_number": "allow-oom", "sweep": "allow-oom",
 		"accept_session": "allow-oom", "accept_next_session": "allow-oom", "renew_session_lock": "allow-oom",
 		"release_unanswered": "allow-oom", "close_session": "allow-oom", "get_session_state": "allow-oom", "set_session_state": "", "clear_session_state": "allow-oom", "list_sessions": "allow-oom",
-		"receivers": "allow-oom",
+		"receivers":       "allow-oom",
 		"unblock_session": "allow-oom", "dead_letter_rest": "allow-oom", "turn": "allow-oom", "complete_in_sessions": "allow-oom",
 		"begin_transfer": "allow-oom", "begin_resubmission": "", "arrive": "", "arrive_in_topic": "", "end_transfer": "allow-oom", "destination": "no-writes",
 		"renumber_transfer": "allow-oom", "open_transfers": "allow-oom", "old_arrivals": "no-writes", "forget_arrivals": "allow-oom",

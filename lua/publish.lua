@@ -33,7 +33,7 @@
 --         MESSAGE_SIZE_EXCEEDED index actual limit  (index -1: the batch)
 --         ENTITY_DISABLED status
 --         TOO_MANY_COPIES copies bytes most_bytes index  (index -1: the call)
---         PARTITION_KEY_MISMATCH
+--         PARTITION_KEY_MISMATCH index
 --         ENTITY_FULL what actual limit dead_bytes subscription  (0: the topic)
 --         QUOTA_EXCEEDED limit
 --         NO_MATCHING_SUBSCRIPTION index

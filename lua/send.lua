@@ -38,7 +38,7 @@
 --         MESSAGE_SIZE_EXCEEDED index actual limit  (index -1: the batch)
 --         ENTITY_DISABLED status
 --         SESSION_ID_MISSING index
---         PARTITION_KEY_MISMATCH
+--         PARTITION_KEY_MISMATCH index
 --         ENTITY_FULL what actual limit dead_bytes 0
 --         QUOTA_EXCEEDED limit
 --         INTERNAL

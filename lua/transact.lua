@@ -42,7 +42,7 @@
 --         ENTITY_DISABLED status
 --         MESSAGE_SIZE_EXCEEDED index actual limit  (index -1: the batch)
 --         SESSION_ID_MISSING index
---         PARTITION_KEY_MISMATCH
+--         PARTITION_KEY_MISMATCH index
 --         ENTITY_FULL what actual limit dead_bytes
 --         QUOTA_EXCEEDED limit
 --         MESSAGE_NOT_FOUND number ...

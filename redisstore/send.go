@@ -319,7 +319,7 @@ func readSendResult(path string, messages int, r *reply) ([]semantics.Stored, er
 	case semantics.SessionIDMissing:
 		return nil, semantics.SessionMissing(path, int(r.number()))
 	case semantics.PartitionKeyMismatch:
-		return nil, semantics.PartitionsMixed(path, false)
+		return nil, semantics.PartitionsMixed(path, false, int(r.number()))
 	case semantics.EntityFull:
 		what, actual, limit, dead := r.text(), r.number(), r.number(), r.number()
 		return nil, semantics.Full(path, semantics.Bound(what), actual, limit, dead)

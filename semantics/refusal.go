@@ -124,14 +124,16 @@ func NumbersOf(err error) (numbers []int64, ok bool) {
 	return numbers, true
 }
 
-// PartitionsMixed is PARTITION_KEY_MISMATCH for a batch to a partitioned entity (BATCH-4). If the partition of a
-// message without a key is that of its id (PART-2), byID is true.
-func PartitionsMixed(entity string, byID bool) *Error {
+// PartitionsMixed is PARTITION_KEY_MISMATCH for a batch to a partitioned entity (BATCH-4). The index is that of the first
+// message of another partition than that of the first one. If the partition of a message without a key is that of its id
+// (PART-2), byID is true.
+func PartitionsMixed(entity string, byID bool, index int) *Error {
 	e := Errorf(
 		PartitionKeyMismatch,
 		"entity %q is partitioned: all messages of a batch must have the same partitionKey or sessionId", entity,
 	).
-		With(DetailEntity, entity)
+		With(DetailEntity, entity).
+		With(DetailIndex, strconv.Itoa(index))
 	if byID {
 		e.Message += "; with duplicate detection each message without one has its messageId as key, so send it alone"
 	}

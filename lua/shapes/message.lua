@@ -40,6 +40,6 @@
 ---@field wide table? refusal: it makes too many copies
 ---@field full table? refusal: a subscription has too many messages
 ---@field without_session int? place of the first message without a session that needs one
----@field is_mixed bool? it has messages of several partitions
+---@field apart integer? the place of the first message of another partition than that of the first one
 ---@field unmatched int? place of the first message that no subscription gets
 ---@field copies table subscription -> copies that it gets

@@ -102,9 +102,9 @@ func (q *queue) checkPartitions(messages []*semantics.Message) error {
 	if !q.options.EnablePartitioning {
 		return nil
 	}
-	for _, m := range messages {
+	for i, m := range messages {
 		if m.Partition() != messages[0].Partition() {
-			return semantics.PartitionsMixed(q.name, false)
+			return semantics.PartitionsMixed(q.name, false, i)
 		}
 	}
 	return nil

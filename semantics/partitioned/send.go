@@ -19,7 +19,7 @@ func (w *whole) keyOfAll(messages []*semantics.Message, keyOf func(place int) st
 	key := keyOf(0)
 	for i, m := range messages {
 		if m.Partition() != messages[0].Partition() || keyOf(i) != key {
-			return "", supposed{semantics.PartitionsMixed(w.name, w.detects)}
+			return "", supposed{semantics.PartitionsMixed(w.name, w.detects, i)}
 		}
 	}
 	return key, nil

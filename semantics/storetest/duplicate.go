@@ -340,7 +340,7 @@ func testBATCH_4_OnePartitionPerCall(_ *testing.T, h *fixture) {
 		{part("p", ""), part("P", "")},
 		{part("p", ""), part("q", ""), part("p", "")}, // and not ENTITY_FULL
 	} {
-		h.refusedSend(semantics.PartitionKeyMismatch, batch...)
+		h.same(h.refusedSend(semantics.PartitionKeyMismatch, batch...).Details[semantics.DetailIndex], "1")
 	}
 	h.setStatus(semantics.StatusSendDisabled)
 	h.refusedSend(semantics.EntityDisabled, part("p", ""), part("q", "")) // status before kind (ERR-5)

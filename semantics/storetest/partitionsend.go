@@ -67,7 +67,8 @@ func testPART_6_ABatchStaysTogether(t *testing.T, h *fixture) {
 	}
 	h.same(len(used), 4)
 	h.refusedSend(semantics.PartitionKeyMismatch, text("a"), keyed("b", "key"))
-	h.refusedSend(semantics.PartitionKeyMismatch, keyed("a", "key"), keyed("b", "other"))
+	mixed := h.refusedSend(semantics.PartitionKeyMismatch, keyed("a", "key"), keyed("b", "key"), keyed("c", "other"))
+	h.same(mixed.Details[semantics.DetailIndex], "2")
 	h.wantCounts(200, 0, 0)
 }
 

@@ -36,7 +36,9 @@ local function load_of_send(target, args, first, count, width)
       if target.has_sessions and args[i + 4] == "" then
         load.without_session = load.without_session or (i - first) / width
       end
-      load.is_mixed = load.is_mixed or (target.partitioned and args[i + 3] ~= args[first + 3])
+      if target.partitioned and args[i + 3] ~= args[first + 3] then
+        load.apart = load.apart or (i - first) / width
+      end
     end
   end
   return load

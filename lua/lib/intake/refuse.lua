@@ -19,8 +19,8 @@ local function refuse(entity, load)
   if load.without_session then
     return { "SESSION_ID_MISSING", load.without_session }
   end
-  if load.is_mixed then
-    return { "PARTITION_KEY_MISMATCH" }
+  if load.apart then
+    return { "PARTITION_KEY_MISMATCH", load.apart }
   end
   if load.unmatched then
     return { "NO_MATCHING_SUBSCRIPTION", load.unmatched }

@@ -19,7 +19,9 @@ local function load_of_publish(topic, targets, messages, is_bounded)
       return { too_large = true, index = i - 1, total = size }
     end
     load.total = load.total + size
-    load.is_mixed = load.is_mixed or (topic.partitioned and message.partition ~= messages[1].partition)
+    if topic.partitioned and message.partition ~= messages[1].partition then
+      load.apart = load.apart or i - 1
+    end
     if not originals[i] then
       load.bytes, load.new = load.bytes + message.bytes, load.new + 1
       if topic.fails_unmatched and not message.waits and message.copies.text == "" then
