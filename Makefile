@@ -21,7 +21,9 @@ GOVULNCHECK_VERSION := v1.9.0
 FUZZ := proxy/wire:FuzzEncoded proxy/grpcapi:FuzzMultiplexRequest semantics/filter:FuzzParse \
   semantics/filter:FuzzParseAction semantics/filter:FuzzEvaluate semantics/filter:FuzzAction \
   semantics/filter:FuzzCorrelation proxy/wirejson:FuzzDecode proxy/compat:FuzzSpelling \
-  proxy/internal/brokerproperties:FuzzParse proxy/internal/brokerproperties:FuzzValue
+  proxy/internal/brokerproperties:FuzzParse proxy/internal/brokerproperties:FuzzValue \
+  proxy/amqp/internal/codec:FuzzDecode proxy/amqp/internal/frame:FuzzNext proxy/amqp/internal/convert:FuzzMessage \
+  proxy/amqp/internal/engine:FuzzServe
 
 # The pages of the console, and which of the pictures that its tests make are in docs/console.
 WEB := proxy/console/web
@@ -262,6 +264,10 @@ test-image: redis buildah image-files ## Build both images with buildah and star
 test-otel: redis ## Trace messages over every wire to a collector of OpenTelemetry, which the test builds
 	cd test/otel && go test ./...
 
+.PHONY: test-azure
+test-azure: redis node npm test/azure/js/node_modules/.package-lock.json ## Run the official SDKs of Azure Service Bus for Go and JavaScript, unchanged, against the sidecar
+	cd test/azure && go test ./...
+
 .PHONY: test-keda
 test-keda: redis ## Run the tests of the scaler with KEDA's own client; the first run builds what KEDA links, which takes minutes
 	cd test/keda && go mod tidy -diff && go vet ./... && go test -vet=off ./...
@@ -300,6 +306,7 @@ lint: $(BIN)/.golangci-lint-$(GOLANGCI_VERSION) ## Check style and layering
 	cd test/monitoring && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 	cd test/helm && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 	cd test/otel && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
+	cd test/azure && go mod tidy -diff && go vet ./... && $(BIN)/golangci-lint run ./...
 
 # Packages that link all of Dapr would take the linter minutes.
 .PHONY: lint-dapr
@@ -365,8 +372,8 @@ clean: ## Remove what was built
 redis python node java npm rabbitmq buildah chromium:
 	@test/install.sh $@
 
-$(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json | node npm
-	cd $(WEB) && npm ci --ignore-scripts --no-audit --no-fund
+$(WEB)/node_modules/.package-lock.json test/azure/js/node_modules/.package-lock.json: %/node_modules/.package-lock.json: %/package-lock.json | node npm
+	cd $* && npm ci --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 BULLMQ := test/bench/bullmq

@@ -23,6 +23,7 @@ type Config struct {
 	GRPCAddr  string // the gRPC API, with health and reflection
 	AdminAddr string // probes, metrics, settings, drain, profiles
 	ProbeAddr string // probes and metrics only, for an address that other machines reach; empty: not served
+	AMQPAddr  string // AMQP 1.0, for the SDKs of Service Bus; empty: not served
 
 	// SocketMode is the permissions of unix sockets, regardless of the umask. Zero is DefaultSocketMode.
 	SocketMode fs.FileMode

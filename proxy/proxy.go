@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 
+	"github.com/sidebus/sidebus/proxy/amqp"
 	"github.com/sidebus/sidebus/proxy/console"
 	"github.com/sidebus/sidebus/proxy/dapr"
 	"github.com/sidebus/sidebus/proxy/internal/admission"
@@ -39,6 +40,7 @@ type Proxy struct {
 	admission *admission.Controller
 	push      *push.Pusher
 	dapr      *dapr.Server
+	amqp      *amqp.Server
 	console   *console.Console // nil: none
 
 	certificates *certificates // nil: no TLS
@@ -113,6 +115,9 @@ func (p *Proxy) AdminAddr() net.Addr { return p.addr(adminListener) }
 
 // ProbeAddr returns the address that serves only probes and metrics, or nil if there is none. It blocks until Opened.
 func (p *Proxy) ProbeAddr() net.Addr { return p.addr(probeListener) }
+
+// AMQPAddr returns the address of AMQP, or nil if it is not served. It blocks until Opened.
+func (p *Proxy) AMQPAddr() net.Addr { return p.addr(amqpListener) }
 
 func (p *Proxy) addr(which int) net.Addr {
 	<-p.opened

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/sidebus/sidebus/proxy/amqp"
 	"github.com/sidebus/sidebus/proxy/compat"
 	"github.com/sidebus/sidebus/proxy/internal/readiness"
 )
@@ -20,6 +21,7 @@ const (
 	grpcListener
 	adminListener
 	probeListener // nil without Config.ProbeAddr
+	amqpListener  // nil without Config.AMQPAddr
 	listenerCount
 )
 
@@ -47,6 +49,9 @@ func (p *Proxy) Run(ctx context.Context) error {
 	run.serve("Dapr component", func() error { return p.dapr.Serve(ctx) })
 	if listener := listeners[probeListener]; listener != nil {
 		run.serve("probe server", func() error { return p.probes.Serve(listener) })
+	}
+	if listener := listeners[amqpListener]; listener != nil {
+		run.serve("AMQP server", func() error { return p.amqp.Serve(ctx, listener) })
 	}
 	run.serve("store", func() error {
 		select {
@@ -85,7 +90,8 @@ type running struct {
 func (r *running) serve(what string, f func() error) {
 	r.work.Go(func() {
 		err := f()
-		isStop := errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped)
+		isStop := errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) ||
+			errors.Is(err, amqp.ErrStopped)
 		if err != nil && !isStop {
 			r.fail(&serveError{fmt.Errorf("%s: %w", what, err)})
 		}
@@ -122,6 +128,7 @@ func (p *Proxy) open(ctx context.Context) (opened [listenerCount]net.Listener, e
 		grpcListener:  {"--grpc-addr", p.config.GRPCAddr},
 		adminListener: {"--admin-addr", p.config.AdminAddr},
 		probeListener: {"--probe-addr", p.config.ProbeAddr},
+		amqpListener:  {"--amqp-addr", p.config.AMQPAddr},
 	}
 	for i, a := range addresses {
 		if a.addr == "" {

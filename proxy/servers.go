@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/sidebus/sidebus/proxy/admin"
+	"github.com/sidebus/sidebus/proxy/amqp"
 	"github.com/sidebus/sidebus/proxy/compat"
 	"github.com/sidebus/sidebus/proxy/console"
 	"github.com/sidebus/sidebus/proxy/grpcapi"
@@ -64,6 +65,10 @@ func (p *Proxy) newServers(measures *obs.Metrics, calls *obs.Calls, metrics *pro
 		Broker: p.broker, Responses: p.responses, Calls: calls, Metrics: measures, Next: api,
 		Authorizer: p.config.Authorizer,
 	}))
+
+	p.amqp = amqp.New(amqp.Config{
+		Broker: p.broker, Authorizer: p.config.Authorizer, Metrics: measures, Calls: calls, Logger: p.logger,
+	})
 
 	pages := admin.Config{
 		Readiness: p.readiness, Metrics: metrics, Hosts: p.hosts(p.config.AdminAddr),

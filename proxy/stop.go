@@ -76,6 +76,7 @@ func (p *Proxy) stopServers(ctx context.Context, work *sync.WaitGroup) {
 		var servers sync.WaitGroup
 		servers.Go(func() { stopHTTP(graceful, p.http) })
 		servers.Go(func() { p.dapr.Stop(graceful) })
+		servers.Go(func() { p.amqp.Stop(graceful) })
 		servers.Go(func() {
 			cut := context.AfterFunc(graceful, p.grpc.Stop)
 			defer cut()

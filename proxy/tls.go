@@ -84,8 +84,11 @@ func (c *certificates) current(ctx context.Context, which int) (*tls.Config, err
 		return nil, err
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: material.Certs, NextProtos: []string{"http/1.1"}}
-	if which == grpcListener {
+	switch which {
+	case grpcListener:
 		config.NextProtos = []string{"h2"}
+	case amqpListener:
+		config.NextProtos = nil // it has no name of its own
 	}
 	if c.ClientCAFile == "" || which == probeListener {
 		return config, nil

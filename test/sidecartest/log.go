@@ -18,6 +18,7 @@ type addresses struct {
 	HTTP    string `json:"http"`
 	GRPC    string `json:"grpc"`
 	Admin   string `json:"admin"`
+	AMQP    string `json:"amqp"`
 	Addr    string `json:"addr"`
 	Probes  string `json:"probes"`
 }

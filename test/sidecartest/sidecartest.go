@@ -71,6 +71,7 @@ func Binary(t testing.TB) string {
 // Sidecar is one "sidebus serve" process.
 type Sidecar struct {
 	HTTP, GRPC, Admin string // addresses, host:port; empty if the process ended before it listened
+	AMQP              string // as above; empty without --amqp-addr
 
 	process
 }
@@ -130,7 +131,7 @@ func LaunchBinary(t testing.TB, program string, args ...string) *Sidecar {
 	s := &Sidecar{process: launch(t, program, all...)}
 	Eventually(t, "the sidecar listens or ends", func() bool {
 		at, listens := s.log.addresses("Sidebus is listening")
-		s.HTTP, s.GRPC, s.Admin = at.HTTP, at.GRPC, at.Admin
+		s.HTTP, s.GRPC, s.Admin, s.AMQP = at.HTTP, at.GRPC, at.Admin, at.AMQP
 		return listens || s.HasExited()
 	})
 	return s

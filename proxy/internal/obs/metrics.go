@@ -18,6 +18,7 @@ const (
 	HTTP   = "http"
 	Compat = "compat"
 	Dapr   = "dapr"
+	AMQP   = "amqp"
 )
 
 // Values of the label "outcome" of settled messages: the verbs.

@@ -31,6 +31,7 @@ func (s *Command) exposed() (all []exposure) {
 	for _, e := range []exposure{
 		{"http-addr", s.HTTPAddr, ofAPI},
 		{"grpc-addr", s.GRPCAddr, ofAPI},
+		{"amqp-addr", s.AMQPAddr, ofAPI},
 		{"admin-addr", s.AdminAddr, "bind it to loopback; probes and metrics for other machines are at --probe-addr"},
 	} {
 		isAsked := e.flag != "admin-addr" && (s.PolicyFile != "" || s.SASKeysFile != "") || s.TLSClientCAFile != ""

@@ -120,7 +120,7 @@ func (s *Command) config(from *settings.Sources, entities *declared.Entities) (p
 	}
 	config := proxy.Config{
 		HTTPAddr: s.HTTPAddr, GRPCAddr: s.GRPCAddr, AdminAddr: s.AdminAddr, ProbeAddr: s.ProbeAddr,
-		DrainTimeout: s.DrainTimeout, Pprof: s.Pprof, MaxConnections: s.MaxConnections,
+		AMQPAddr: s.AMQPAddr, DrainTimeout: s.DrainTimeout, Pprof: s.Pprof, MaxConnections: s.MaxConnections,
 		Version: version.Text(), Commit: version.Commit(), MetricsEntities: s.EntityMetrics,
 		TLS: proxy.TLS{
 			CertFile: s.TLSCertFile, KeyFile: s.TLSKeyFile, ClientCAFile: s.TLSClientCAFile, ClientsNeedOne: s.PolicyFile == "",
@@ -168,11 +168,15 @@ func (s *Command) serve(ctx context.Context, config proxy.Config, opened *store.
 	announcing.Go(func() {
 		select {
 		case <-sidecar.Opened():
-			logger.Info(
-				startLine, "version", version.Text(), "http", addressText(sidecar.HTTPAddr()), "grpc",
-				addressText(sidecar.GRPCAddr()), "admin", addressText(sidecar.AdminAddr()), "store", opened.What,
-				"namespace", s.Namespace, "sidecar", opened.Sidecar(),
-			)
+			attrs := []any{
+				"version", version.Text(), "http", addressText(sidecar.HTTPAddr()), "grpc", addressText(sidecar.GRPCAddr()),
+				"admin", addressText(sidecar.AdminAddr()), "store", opened.What, "namespace", s.Namespace,
+				"sidecar", opened.Sidecar(),
+			}
+			if addr := sidecar.AMQPAddr(); addr != nil {
+				attrs = append(attrs, "amqp", addressText(addr))
+			}
+			logger.Info(startLine, attrs...)
 		case <-done:
 		}
 	})

@@ -12,11 +12,15 @@ import (
 // checkAddresses checks what the sidecar listens on.
 func (s *Settings) checkAddresses() error {
 	addresses := []struct{ flag, value string }{
-		{"http-addr", s.HTTPAddr}, {"grpc-addr", s.GRPCAddr}, {"admin-addr", s.AdminAddr}, {"probe-addr", s.ProbeAddr},
+		{"http-addr", s.HTTPAddr},
+		{"grpc-addr", s.GRPCAddr},
+		{"admin-addr", s.AdminAddr},
+		{"probe-addr", s.ProbeAddr},
+		{"amqp-addr", s.AMQPAddr},
 	}
 	taken := map[string]string{}
 	for _, a := range addresses {
-		if a.flag == "probe-addr" && a.value == "" {
+		if isOptional := a.flag == "probe-addr" || a.flag == "amqp-addr"; isOptional && a.value == "" {
 			continue
 		}
 		if err := CheckAddress(a.flag, a.value); err != nil {

@@ -20,6 +20,7 @@ type Settings struct {
 	HTTPAddr     string `name:"http-addr" env:"SIDEBUS_HTTP_ADDR" default:"127.0.0.1:7420" help:"Address of the HTTP/JSON API: host:port or unix:///path."`
 	GRPCAddr     string `name:"grpc-addr" env:"SIDEBUS_GRPC_ADDR" default:"127.0.0.1:7421" help:"Address of the gRPC API: host:port or unix:///path."`
 	ProbeAddr    string `name:"probe-addr" env:"SIDEBUS_PROBE_ADDR" placeholder:"ADDR" help:"Address of probes and metrics alone, for other machines: host:port, such as :7423, or unix:///path; default: none."`
+	AMQPAddr     string `name:"amqp-addr" env:"SIDEBUS_AMQP_ADDR" placeholder:"ADDR" help:"Address of AMQP 1.0, for the SDKs of Azure Service Bus: host:port, such as 127.0.0.1:5672, or unix:///path; default: none."`
 	DaprSocket   string `name:"dapr-socket" env:"SIDEBUS_DAPR_SOCKET" placeholder:"FILE" help:"Socket of the Dapr pub/sub component, such as sidebus.sock for type pubsub.sidebus. A relative path is in the folder of the Dapr sockets."`
 	DaprDropIn   bool   `name:"dapr-drop-in" env:"SIDEBUS_DAPR_DROP_IN" help:"Also serve Components of type pubsub.azure.servicebus.topics and .queues instead of the ones of Dapr."`
 	DaprSelfHeal bool   `name:"dapr-self-heal" env:"SIDEBUS_DAPR_SELF_HEAL" default:"true" help:"If Sidebus restarts while daprd runs, shut daprd down so that it restarts and subscribes again. false turns this off."`
@@ -44,7 +45,7 @@ type Settings struct {
 	MaxConnections int           `name:"max-connections" env:"SIDEBUS_MAX_CONNECTIONS" default:"5000" help:"Most connections of clients, HTTP and gRPC together, ${span_max_connections}; a tenth is reserved for calls that do not wait."`
 	AllowedHosts   string        `name:"allowed-hosts" env:"SIDEBUS_ALLOWED_HOSTS" placeholder:"NAMES" help:"More host names that HTTP requests may use, separated by commas; * permits all. Loopback and the listening addresses are always permitted."`
 	RequestMemory  string        `name:"request-memory" env:"SIDEBUS_REQUEST_MEMORY" default:"auto" help:"Most memory for requests in progress, and the same again for answers, such as 64MiB, ${minRequestMemory} to ${maxRequestMemory}. auto: a quarter of the memory limit of the process, at most ${autoRequestMemory}."`
-	SocketMode     string        `name:"socket-mode" env:"SIDEBUS_SOCKET_MODE" default:"0660" help:"Permissions of the unix sockets of --http-addr, --grpc-addr, --admin-addr and --probe-addr, octal. A client needs write permission to connect."`
+	SocketMode     string        `name:"socket-mode" env:"SIDEBUS_SOCKET_MODE" default:"0660" help:"Permissions of the unix sockets of --http-addr, --grpc-addr, --admin-addr, --probe-addr and --amqp-addr, octal. A client needs write permission to connect."`
 	ExitWithApp    bool          `name:"exit-with-app" env:"SIDEBUS_EXIT_WITH_APP" help:"Stop, as by SIGTERM, when the application has called POST /quitquitquit on the admin address. For Jobs without native sidecars."`
 	UI             string        `name:"ui" env:"SIDEBUS_UI" placeholder:"MODE" help:"Console at /ui/ of the admin address: off, read-only or on. Default: on if only this machine reaches the address, else read-only."`
 	Pprof          bool          `name:"pprof" env:"SIDEBUS_PPROF" help:"Serve profiles at /debug/pprof/ on the admin address."`

@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"github.com/sidebus/sidebus/proxy/amqp/internal/frame"
+)
+
+// Message is a message that the client sends.
+type Message struct {
+	Format  uint32
+	Payload []byte
+	// IsTooLarge: it has more than MaxTransfer bytes, and no Payload.
+	IsTooLarge bool
+	// State is that of the delivery, which is nil except in transactions.
+	State frame.State
+
+	link      *Link
+	id        uint32
+	isSettled bool // by the client: it wants no answer
+}
+
+// transfer takes over a transfer. after passes a message that is complete to the Service.
+func (s *session) transfer(t *frame.Transfer, payload []byte) (after func(), err error) {
+	if err := s.arrived(); err != nil {
+		return nil, err
+	}
+	l, err := s.link(t.Handle)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case l.isClosed:
+		return nil, nil // the client will learn that
+	case l.IsToClient:
+		return nil, violation(errantLink, "a transfer on a link on which the client receives")
+	case l.accepted == nil:
+		return nil, violation(errantLink, "a transfer before the link is attached")
+	}
+	if l.partial == nil {
+		if t.DeliveryID == nil {
+			return nil, violation(invalidField, "the first transfer of a delivery needs delivery-id")
+		}
+		if l.credit == 0 {
+			l.close(&frame.Error{Condition: transferLimit, Description: "the credit of the link is used up"})
+			return nil, nil
+		}
+		l.credit--
+		l.deliveryCount++
+		l.partial = &Message{link: l, id: *t.DeliveryID, isSettled: t.Settled, State: t.State}
+		if t.MessageFormat != nil {
+			l.partial.Format = *t.MessageFormat
+		}
+	}
+	m := l.partial
+	m.isSettled = m.isSettled || t.Settled
+	if err := l.add(m, payload); err != nil || t.More && !t.Aborted {
+		return nil, err
+	}
+	l.partial = nil
+	s.conn.partial -= len(m.Payload)
+	if t.Aborted {
+		l.topUp()
+		return nil, nil
+	}
+	l.open++
+	s.conn.queued += len(m.Payload)
+	onMessage := l.accepted.OnMessage
+	return func() { onMessage(m) }, nil
+}
+
+// add adds a part of a message.
+func (l *Link) add(m *Message, payload []byte) error {
+	c := l.session.conn
+	switch {
+	case m.IsTooLarge:
+		return nil // the rest is only counted
+	case uint64(len(m.Payload)+len(payload)) > l.accepted.MaxTransfer:
+		c.partial -= len(m.Payload)
+		m.IsTooLarge, m.Payload = true, nil
+		return nil
+	case c.partial-len(m.Payload) > maxPartial:
+		return violation(limitExceeded, "too many large messages at a time; send one after the other")
+	}
+	m.Payload = append(m.Payload, payload...)
+	c.partial += len(payload)
+	return nil
+}
+
+// Settle settles the message with a state. It must be called once for each message.
+func (m *Message) Settle(state frame.State) {
+	l := m.link
+	c := l.session.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queued -= len(m.Payload)
+	c.settled.fire()
+	m.Payload = nil
+	l.open--
+	if l.isOver || l.isClosed {
+		return
+	}
+	if !m.isSettled {
+		l.session.send(&frame.Disposition{IsReceiver: true, First: m.id, Last: m.id, Settled: true, State: state})
+	}
+	l.topUp()
+}
+
+// topUp restores the credit of the client when half of it is used.
+func (l *Link) topUp() {
+	if most := l.accepted.Credit; l.credit < (most+1)/2 && l.credit+l.open < most {
+		l.credit = most - l.open
+		l.session.sendFlow(l)
+	}
+}

@@ -1,0 +1,123 @@
+package amqp
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/sidebus/sidebus/proxy/amqp/internal/codec"
+	"github.com/sidebus/sidebus/proxy/amqp/internal/convert"
+	"github.com/sidebus/sidebus/proxy/amqp/internal/engine"
+	"github.com/sidebus/sidebus/proxy/amqp/internal/frame"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+// requestCredit is how many requests of a link may wait.
+const requestCredit = 100
+
+// replyLink is a link on which a client receives the answers of a node.
+type replyLink struct {
+	link *engine.Link
+	node string
+
+	mu sync.Mutex // one answer is sent after the other
+}
+
+// send sends an answer when the client has given credit for it, and reports whether it was sent.
+func (r *replyLink) send(payload []byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		want, ok := r.link.Wanted()
+		switch {
+		case !ok:
+			return false
+		case want.Credit > 0 && r.link.Send(engine.Delivery{Tag: []byte("answer"), Payload: payload, IsSettled: true}):
+			return true
+		case want.IsDraining:
+			r.link.Drained()
+		}
+	}
+}
+
+// attachReplies accepts a link for the answers of a node.
+func (c *connection) attachReplies(l *engine.Link, at string) {
+	r := &replyLink{link: l, node: at}
+	c.mu.Lock()
+	c.replies = append(c.replies, r)
+	c.mu.Unlock()
+	l.Accept(engine.Accepted{})
+	<-l.Context().Done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.replies = slices.DeleteFunc(c.replies, func(other *replyLink) bool { return other == r })
+}
+
+// replyTo finds the link for an answer among those of the session of the request, by its address or its name, which the
+// client repeats in its requests.
+func (c *connection) replyTo(session any, at, address string) *replyLink {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var found, only *replyLink
+	count := 0
+	for _, r := range c.replies {
+		if r.node != at || r.link.Session() != session {
+			continue
+		}
+		only = r
+		count++
+		target := r.link.Request.Target
+		switch {
+		case target != nil && target.Address != "" && target.Address == address:
+			return r
+		case r.link.Request.Name == address:
+			found = r
+		}
+	}
+	if found == nil && count == 1 {
+		return only
+	}
+	return found
+}
+
+// answer is the answer to a request.
+type answer struct {
+	application codec.Map
+	body        any
+	ended       func(isDelivered bool) // called when the answer was written, or could not be; nil: nothing is
+}
+
+// serve answers the requests of a link with handle.
+func (c *connection) serve(l *engine.Link, at string, handle func(convert.Request) answer) {
+	requests := &worker[*engine.Message]{begin: c.begin}
+	requests.run = func(messages []*engine.Message) {
+		for _, m := range messages {
+			if m.IsTooLarge {
+				err := semantics.SizeExceeded("request", convert.MaxRequest+1, convert.MaxRequest)
+				m.Settle(frame.Rejected{Error: linkError(err)})
+				continue
+			}
+			request, err := convert.ParseRequest(m.Payload)
+			if err != nil {
+				m.Settle(frame.Rejected{Error: linkError(err)})
+				continue
+			}
+			reply := c.replyTo(l.Session(), at, request.ReplyTo)
+			if reply == nil {
+				m.Settle(frame.Rejected{Error: &frame.Error{
+					Condition: notFound, Description: "the session has no link for the answer that reply-to names",
+				}})
+				continue
+			}
+			a := handle(request)
+			m.Settle(frame.Accepted{})
+			isSent := reply.send(convert.Response(request.ID, a.application, a.body))
+			if a.ended != nil {
+				a.ended(isSent && reply.link.Flushed())
+			}
+		}
+	}
+	l.Accept(engine.Accepted{
+		MaxMessageSize: convert.MaxRequest, MaxTransfer: convert.MaxRequest, Credit: requestCredit,
+		OnMessage: requests.add,
+	})
+}

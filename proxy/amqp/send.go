@@ -1,0 +1,132 @@
+package amqp
+
+import (
+	"context"
+
+	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/amqp/internal/codec"
+	"github.com/sidebus/sidebus/proxy/amqp/internal/convert"
+	"github.com/sidebus/sidebus/proxy/amqp/internal/engine"
+	"github.com/sidebus/sidebus/proxy/amqp/internal/frame"
+	"github.com/sidebus/sidebus/semantics"
+)
+
+const (
+	senderCredit = 1000
+	// encoding is how much larger a message may be on the wire than Sidebus counts it (MSG-20), which refuses it then.
+	encoding = 128 << 10
+	// batchFormat is the message format of a transfer that has a message in each data section.
+	batchFormat = 0x80013700
+)
+
+// sender is a link on which the client sends.
+type sender struct {
+	connection *connection
+	target     semantics.Target
+	work       worker[*engine.Message]
+}
+
+// attachSender accepts a link to a queue or topic.
+func (c *connection) attachSender(l *engine.Link, at node) *frame.Error {
+	right := at.right(access.Send)
+	if err := c.permit(right); err != nil {
+		return linkError(err)
+	}
+	if at.sub.IsDeadLetters() {
+		_, err := semantics.ToQueue(at.source().String()).Parse()
+		return linkError(err)
+	}
+	target, err := semantics.ToQueue(at.path).Parse()
+	if err != nil {
+		return linkError(err)
+	}
+	entity, err := c.entity(l.Context(), at)
+	if err != nil {
+		return linkError(err)
+	}
+	target.IsTopic = entity.Kind == semantics.TopicKind
+	s := &sender{connection: c, target: target}
+	s.work.run, s.work.begin = s.send, c.begin
+	largest := uint64(entity.Options.MaxMessageBytes())
+	batch := uint64(semantics.SmallBatchSize)
+	if largest > batch {
+		batch = semantics.MaxBatchSize
+	}
+	_, stop := c.while(l, right)
+	context.AfterFunc(l.Context(), stop)
+	l.Accept(engine.Accepted{
+		MaxMessageSize: largest, MaxTransfer: max(largest, batch) + encoding, Credit: senderCredit,
+		OnMessage:  s.work.add,
+		Properties: codec.Map{codec.Named("com.microsoft:max-message-batch-size", batch)},
+	})
+	return nil
+}
+
+// send stores the messages of transfers. What has arrived together is stored together, each transfer on its own.
+func (s *sender) send(transfers []*engine.Message) {
+	var ready []*engine.Message
+	var calls [][]*semantics.Message
+	for _, m := range transfers {
+		messages, err := messagesOf(m)
+		if err != nil {
+			m.Settle(frame.Rejected{Error: linkError(err)})
+			continue
+		}
+		ready, calls = append(ready, m), append(calls, messages)
+	}
+	if len(ready) == 0 {
+		return
+	}
+	server := s.connection.server
+	var results [][]semantics.SendResult
+	var errs []error
+	err := s.connection.call(s.connection.ctx, "Messages.Send", s.target.Path, func(ctx context.Context) error {
+		results, errs = server.Broker.SendEach(ctx, s.target, calls)
+		for _, err := range errs {
+			if err != nil && semantics.CodeOf(err) != semantics.NoMatchingSubscription {
+				return err
+			}
+		}
+		return nil
+	})
+	for i, m := range ready {
+		failed := err // of a panic
+		if len(errs) > i {
+			failed = errs[i]
+		}
+		switch {
+		case semantics.CodeOf(failed) == semantics.NoMatchingSubscription: // which Service Bus does not have
+			m.Settle(frame.Accepted{})
+		case failed != nil:
+			m.Settle(frame.Rejected{Error: linkError(failed)})
+		default:
+			server.Metrics.Sent(s.target, calls[i], results[i])
+			m.Settle(frame.Accepted{})
+		}
+	}
+}
+
+// messagesOf returns the messages of a transfer: one, or those of a batch.
+func messagesOf(m *engine.Message) ([]*semantics.Message, error) {
+	if m.IsTooLarge {
+		return nil, semantics.Errorf(semantics.MessageSizeExceeded, "the message is larger than the link allows")
+	}
+	if _, ok := m.State.(frame.Transactional); ok {
+		return nil, semantics.Errorf(semantics.InvalidOperation, "transactions over AMQP are not supported yet")
+	}
+	encoded := [][]byte{m.Payload}
+	if m.Format == batchFormat {
+		var err error
+		if encoded, err = convert.Batch(m.Payload); err != nil {
+			return nil, err
+		}
+	}
+	messages := make([]*semantics.Message, len(encoded))
+	for i, one := range encoded {
+		var err error
+		if messages[i], err = convert.Message(one); err != nil {
+			return nil, err
+		}
+	}
+	return messages, nil
+}
