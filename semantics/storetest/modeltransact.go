@@ -87,7 +87,7 @@ func (m *model) drawTransaction(rt *rapid.T) []member {
 		if calls > 3 {
 			messages = messages[:1]
 		}
-		if even(3).Draw(rt, "elsewhere") == 0 {
+		if !m.IsApart && even(3).Draw(rt, "elsewhere") == 0 { // TX-7
 			path = m.other.Path
 		}
 		members = append(members, member{on: func(semantics.Store) semantics.Operation { return sends(path, messages...) }})
