@@ -10,7 +10,8 @@
 -- ARGV[2] incarnation  int  of the queue, -1 = any
 -- ARGV[3] source       str  field of arrivals
 -- ARGV[4] id           str  "<number>:<nonce>" of the transfer
--- ARGV[5] last         int  0: do nothing if not every message can be stored
+-- ARGV[5] last         str  "0": do nothing if not every message can be stored, else "1"; behind it the places of those
+--                           that are carried, if not all of the transfer are: see lib/transfer/note_arrival.lua
 -- ARGV[6] how          str  of dead letters that are resubmitted "r", and "b" with it if duplicate detection does not
 --                           apply (DLQ-22); else ""
 -- ARGV[7..] per message "<size>" or "<size>:<ttl_ms>", when it ends at the latest (ms, 0 = no bound), id, partition,
@@ -52,7 +53,8 @@
 --@include dead_letter/dead_letter_incoming
 local arrivals = KEYS[42]
 local now, awaited = now_ms(ARGV[1])
-local incarnation, source, id, last = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == "1"
+local incarnation, source, id = ARGV[2], ARGV[3], ARGV[4]
+local last, places = string.sub(ARGV[5], 1, 1) == "1", string.sub(ARGV[5], 2)
 local resubmits, detects = string.find(ARGV[6], "r") ~= nil, not string.find(ARGV[6], "b")
 
 local target = open_target(KEYS[1], now)
@@ -151,7 +153,7 @@ redis.call("HSET", queue.entity, "sequence", text(queue.main.sequence), "bytes",
 if queue.deduplicates then
   forget_old_keys(queue, 100 + 2 * #messages)
 end
-local outcomes, numbers = note_arrival(arrivals, source, id, now, letters), {}
+local outcomes, numbers = note_arrival(arrivals, source, id, now, letters, places), {}
 if resubmits then
   for i, message in ipairs(messages) do
     numbers[i] = text(message.number or 0)

@@ -16,7 +16,8 @@
 -- ARGV[2] incarnation  int  of the topic, -1 = any
 -- ARGV[3] source       str  field of arrivals
 -- ARGV[4] id           str  "<number>:<nonce>" of the transfer
--- ARGV[5] last         int  0: do nothing if not every message can be stored
+-- ARGV[5] last         str  "0": do nothing if not every message can be stored, else "1"; behind it the places of those
+--                           that are carried, if not all of the transfer are: see lib/transfer/note_arrival.lua
 -- ARGV[6] version      int  of the routes
 -- ARGV[7] bytes        int  of all copies, at most
 -- ARGV[8] all          int  number of keys given for NEEDS_ALL
@@ -58,7 +59,8 @@
 --@include due/write_alarm
 local arrivals, levels = KEYS[2], ARGV[9]
 local now, awaited = now_ms(ARGV[1])
-local incarnation, source, id, last = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == "1"
+local incarnation, source, id = ARGV[2], ARGV[3], ARGV[4]
+local last, places = string.sub(ARGV[5], 1, 1) == "1", string.sub(ARGV[5], 2)
 local version, bytes, all = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
 
 local topic = open_topic(KEYS[1], now)
@@ -146,5 +148,5 @@ redis.call("HSET", topic.entity, "sequence", text(topic.sequence), "most_bytes",
 if topic.deduplicates then
   forget_old_keys(topic, 100 + 2 * #messages)
 end
-local outcomes = note_arrival(arrivals, source, id, now, letters)
+local outcomes = note_arrival(arrivals, source, id, now, letters, places)
 return { "OK", write_alarm(topic), close_copies(topic, targets), outcomes }

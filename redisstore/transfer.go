@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -164,15 +165,32 @@ var outcomes = map[byte]semantics.Code{
 	'd': semantics.EntityDisabled, 'f': semantics.EntityFull, 'q': semantics.QuotaExceeded,
 	's': semantics.MessageSizeExceeded,
 	'u': semantics.NoMatchingSubscription, 'm': semantics.SessionIDMissing,
+	notCarried: semantics.Internal,
 }
 
-// readArrivals reads the outcomes of so many messages, "" when all were stored.
-func readArrivals(text string, messages int) []semantics.Arrival {
+const notCarried = '-'
+
+// readArrivals reads the outcomes of so many messages, "" when all of the transfer were stored.
+func readArrivals(text string, transfer semantics.Transfer, messages int) []semantics.Arrival {
 	arrivals := make([]semantics.Arrival, messages)
-	for i := range min(len(text), messages) {
-		arrivals[i].Refused = outcomes[text[i]]
+	for i := range arrivals {
+		if place := transfer.Place(i); place < len(text) {
+			arrivals[i].Refused = outcomes[text[place]]
+		}
 	}
 	return arrivals
+}
+
+// lastAndPlaces returns whether a transfer must arrive now and, if not all of its messages are carried, which are.
+func lastAndPlaces(transfer semantics.Transfer, isLast bool) string {
+	if transfer.Carried == nil {
+		return strconv.Itoa(flag(isLast))
+	}
+	places := bytes.Repeat([]byte{notCarried}, len(transfer.Messages))
+	for _, place := range transfer.Carried {
+		places[place] = '.'
+	}
+	return strconv.Itoa(flag(isLast)) + string(places)
 }
 
 // arrivalField returns the field in which a destination stores the last transfer of a source.
@@ -193,7 +211,7 @@ func (s *Store) Arrive(
 		lasts = s.fencedBy(ctx, behindArrival)
 	}
 	incarnation, id := splitTransferID(transfer.ID)
-	args := []any{s.now(), transfer.To.Incarnation, arrivalField(transfer.Source, incarnation), id, flag(isLast)}
+	args := []any{s.now(), transfer.To.Incarnation, arrivalField(transfer.Source, incarnation), id, lastAndPlaces(transfer, isLast)}
 	if transfer.To.Kind == semantics.TopicKind {
 		bypass := transfer.Resubmits != nil && transfer.Resubmits.BypassDuplicates
 		r, err = s.arriveInTopic(ctx, lasts, transfer.To.Path, version, arrivals, bypass, args)
@@ -222,7 +240,7 @@ func (s *Store) Arrive(
 		}
 		return refused, nil
 	default: // OK
-		all := readArrivals(r.text(), len(arrivals))
+		all := readArrivals(r.text(), transfer, len(arrivals))
 		for i := 0; i < len(all) && r.more(); i++ {
 			all[i].Stored = readStored(r.number())
 		}

@@ -97,8 +97,20 @@ type Transfer struct {
 	To       Destination
 	Age      time.Duration // since it was begun
 	Messages []*Received
+	// Carried are the places, among Messages, of those that go on, in order; nil: all do. What becomes of a message at
+	// its destination is remembered by its place, because a sidecar that continues the transfer may be able to read
+	// fewer or more of them than the one that began (CRYPT-4).
+	Carried []int
 
 	Resubmits *Resubmitting // how dead letters are sent again; nil: the messages are forwarded
+}
+
+// Place returns the place, among Messages, of the message that goes on as number i.
+func (t *Transfer) Place(i int) int {
+	if t.Carried == nil {
+		return i
+	}
+	return t.Carried[i]
 }
 
 // Resubmitting says how dead letters are sent again (DLQ-22).
@@ -121,7 +133,8 @@ type Arrival struct {
 	// Stored is what a queue has of a resubmitted dead letter; zero when the arrival is not known to be the first call.
 	Stored
 	// Refused is empty when it was stored; else ENTITY_NOT_FOUND, ENTITY_DISABLED, ENTITY_FULL, QUOTA_EXCEEDED,
-	// MESSAGE_SIZE_EXCEEDED, NO_MATCHING_SUBSCRIPTION or, of a resubmitted dead letter, SESSION_ID_MISSING.
+	// MESSAGE_SIZE_EXCEEDED, NO_MATCHING_SUBSCRIPTION or, of a resubmitted dead letter, SESSION_ID_MISSING. INTERNAL if
+	// the others arrived before, carried by a sidecar that could not read this one.
 	Refused Code
 }
 

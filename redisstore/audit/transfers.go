@@ -18,7 +18,7 @@ const noEnd = 253402300799000
 var (
 	transferNote = regexp.MustCompile(`^(\d+):\d+:\d+:(?:queue|topic):\d+:.+$`)
 	arrivalField = regexp.MustCompile(`^\d+:(?:dead_)?:[^:]+$`)
-	arrivalNote  = regexp.MustCompile(`^\d+:\d+:\d+:[.dfmqsu]*$`)
+	arrivalNote  = regexp.MustCompile(`^\d+:\d+:\d+:[-.dfmqsu]*$`)
 )
 
 // auditTransfers checks the transfer dead-letter queue of a source, which is a queue with nothing on its main side.

@@ -148,13 +148,20 @@ func (b *Broker) finishTransfer(ctx context.Context, name string, transfer seman
 		}
 		going, places = append(going, onward(m, name, transfer.Source.SubQueue)), append(places, i)
 	}
+	if len(going) < len(transfer.Messages) {
+		transfer.Carried = places
+	}
 	arrivals, err := b.arrive(ctx, transfer, going)
 	if err != nil {
 		return err
 	}
-	forwarded := len(arrivals)
+	forwarded, staying := len(arrivals), 0
 	for i, a := range arrivals {
-		if a.Refused != "" {
+		switch {
+		case a.Refused == semantics.Internal: // the next transfer has it
+			fates[places[i]].Stays = true
+			forwarded, staying = forwarded-1, staying+1
+		case a.Refused != "":
 			fates[places[i]] = notTaken(transfer, transfer.Messages[places[i]], a.Refused)
 			forwarded--
 		}
@@ -163,7 +170,7 @@ func (b *Broker) finishTransfer(ctx context.Context, name string, transfer seman
 		return err
 	}
 	b.forwarding.arrived.Add(int64(forwarded))
-	b.forwarding.refused.Add(int64(len(fates) - forwarded))
+	b.forwarding.refused.Add(int64(len(fates) - staying - forwarded))
 	return nil
 }
 

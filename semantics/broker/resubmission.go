@@ -173,6 +173,9 @@ func (b *Broker) finishResubmission(ctx context.Context, transfer semantics.Tran
 			going, places = append(going, sentAgain(m, transfer, i)), append(places, i)
 		}
 	}
+	if len(going) < len(transfer.Messages) {
+		transfer.Carried = places
+	}
 	arrivals, err := b.arrive(ctx, transfer, going)
 	if err != nil {
 		return nil, err

@@ -13,13 +13,33 @@ import (
 // decision is what became of the messages of a transfer at its destination.
 type decision struct {
 	transfer int64
-	arrivals []semantics.Arrival
+	arrivals map[int]semantics.Arrival // by place in the transfer
 	at       time.Time
 }
 
 // decisionKept is for how long the decision about a source's last transfer is kept after the source has gone. A sidecar
 // may still continue that transfer.
 const decisionKept = time.Hour
+
+func byPlace(transfer semantics.Transfer, decided []semantics.Arrival) map[int]semantics.Arrival {
+	arrivals := map[int]semantics.Arrival{}
+	for i, a := range decided {
+		arrivals[transfer.Place(i)] = a
+	}
+	return arrivals
+}
+
+// again returns what was decided about messages that are carried again.
+func (d decision) again(transfer semantics.Transfer, messages int) []semantics.Arrival {
+	arrivals := make([]semantics.Arrival, messages)
+	for i := range arrivals {
+		was, is := d.arrivals[transfer.Place(i)]
+		if arrivals[i] = was; !is {
+			arrivals[i].Refused = semantics.Internal
+		}
+	}
+	return arrivals
+}
 
 // Arrive implements semantics.Transfers.
 func (s *Store) Arrive(
@@ -46,8 +66,7 @@ func (s *Store) Arrive(
 		return nil, semantics.ErrOvertaken
 	}
 	if is && last.transfer == number {
-		return append(slices.Clone(last.arrivals),
-			make([]semantics.Arrival, len(publications))...)[:len(publications)], nil
+		return last.again(transfer, len(publications)), nil
 	}
 	if q.kind == semantics.TopicKind && q.routesVersion != version {
 		return nil, semantics.ErrRoutesChanged
@@ -61,7 +80,7 @@ func (s *Store) Arrive(
 		return nil, semantics.ErrNotYet
 	}
 	s.forgetDecisions(q, now)
-	q.arrived[from] = decision{number, slices.Clone(decided), now}
+	q.arrived[from] = decision{number, byPlace(transfer, decided), now}
 	stored := s.takeIn(q, publications, decided, now)
 	if transfer.Resubmits != nil && q.kind == semantics.QueueKind {
 		for i := range decided {

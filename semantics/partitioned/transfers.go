@@ -183,7 +183,12 @@ func (s *Store) arriveInEach(
 		if len(own) == 0 {
 			continue
 		}
-		some, err := s.arriveIn(ctx, w, p, transfer, version, pick(publications, own), isLast)
+		part := transfer
+		part.Carried = make([]int, len(own))
+		for i, place := range own {
+			part.Carried[i] = transfer.Place(place)
+		}
+		some, err := s.arriveIn(ctx, w, p, part, version, pick(publications, own), isLast)
 		switch {
 		case errors.Is(err, semantics.ErrOvertaken), semantics.CodeOf(err) == semantics.EntityNotFound:
 			return arrivals, err
