@@ -164,7 +164,8 @@ func (l *wholeLook) pass(ctx context.Context, name string, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return semantics.CancelledBy(ctx)
-	case isOutage(err) && !semantics.IsPartition(name) && l.isAtRegistry(ctx, name): // of a partition perhaps the record
+	// What failed for a partition may have been its record, on another server.
+	case isOutage(err) && !semantics.IsPartition(name) && l.isAtRegistry(ctx, name):
 		return err
 	case err != nil:
 		l.noteFailure(ctx, name, err)

@@ -127,8 +127,8 @@ func (t LockToken) Partition() (own LockToken, partition int) {
 	return t.InPartition(partition), partition
 }
 
-// CheckPartitions is INVALID_OPERATION for options that a topic with several partitions, or a subscription of one, cannot
-// have (PART-1). Partitions are those of the topic.
+// CheckPartitions is INVALID_OPERATION for options that a topic with several partitions, or a subscription of one,
+// cannot have (PART-1). Partitions are those of the topic.
 func (o Options) CheckPartitions(kind Kind, entity string) error {
 	if o.Partitions <= 1 || kind == QueueKind || o.AutoDeleteOnIdle == Never {
 		return nil

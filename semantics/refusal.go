@@ -124,9 +124,9 @@ func NumbersOf(err error) (numbers []int64, ok bool) {
 	return numbers, true
 }
 
-// PartitionsMixed is PARTITION_KEY_MISMATCH for a batch to a partitioned entity (BATCH-4). The index is that of the first
-// message of another partition than that of the first one. If the partition of a message without a key is that of its id
-// (PART-2), byID is true.
+// PartitionsMixed is PARTITION_KEY_MISMATCH for a batch to a partitioned entity (BATCH-4). The index is that of the
+// first message of another partition than that of the first one. If the partition of a message without a key is that of
+// its id (PART-2), byID is true.
 func PartitionsMixed(entity string, byID bool, index int) *Error {
 	e := Errorf(
 		PartitionKeyMismatch,

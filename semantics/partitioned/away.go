@@ -47,8 +47,8 @@ func (s *Store) note(ctx context.Context, path string, err error) (isAway bool) 
 	return false
 }
 
-// present returns those of some partitions that are not away, and has the others looked at. If there are none it returns
-// all.
+// present returns those of some partitions that are not away, and has the others looked at. If there are none it
+// returns all.
 func (s *Store) present(ctx context.Context, w *whole, partitions []int) []int {
 	if s.away.count.Load() == 0 {
 		return partitions

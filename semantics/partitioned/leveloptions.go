@@ -6,8 +6,8 @@ import (
 	"github.com/sidebus/sidebus/semantics"
 )
 
-// levelOptions completes updates that did not reach a partition of an entity, or that its server has forgotten. What was
-// read of the partition comes before what was read of the record: an update that ends in between is not taken back.
+// levelOptions completes updates that did not reach a partition of an entity, or that its server has forgotten. What
+// was read of the partition comes before what was read of the record: an update that ends in between is not taken back.
 func (s *Store) levelOptions(ctx context.Context, w *whole, p int) error {
 	part, missing := s.Store.GetEntity(ctx, w.kind, w.paths[p])
 	if err := unlessGone(missing); err != nil {

@@ -174,7 +174,8 @@ func (s *Store) onEach(
 	}
 	failed := s.on(ctx, path, func() error { return missed(nil) }, missed)
 	for _, i := range left {
-		if refusal, isSupposed := supposedIn(*failure(i)); isSupposed && semantics.CodeOf(failed) != semantics.StoreUnavailable {
+		refusal, isSupposed := supposedIn(*failure(i))
+		if isSupposed && semantics.CodeOf(failed) != semantics.StoreUnavailable {
 			*failure(i) = refusal
 		} else {
 			*failure(i) = failed
