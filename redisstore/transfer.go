@@ -211,7 +211,9 @@ func (s *Store) Arrive(
 		lasts = s.fencedBy(ctx, behindArrival)
 	}
 	incarnation, id := splitTransferID(transfer.ID)
-	args := []any{s.now(), transfer.To.Incarnation, arrivalField(transfer.Source, incarnation), id, lastAndPlaces(transfer, isLast)}
+	args := []any{
+		s.now(), transfer.To.Incarnation, arrivalField(transfer.Source, incarnation), id, lastAndPlaces(transfer, isLast),
+	}
 	if transfer.To.Kind == semantics.TopicKind {
 		bypass := transfer.Resubmits != nil && transfer.Resubmits.BypassDuplicates
 		r, err = s.arriveInTopic(ctx, lasts, transfer.To.Path, version, arrivals, bypass, args)
