@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/wireerror"
@@ -21,11 +22,33 @@ func (c *Console) api() http.Handler {
 		}
 		w.Header().Set("Cache-Control", "no-store")
 		ctx, _ := obs.WithCall(r.Context()) // for the audit
-		c.config.API.ServeHTTP(w, r.WithContext(ctx))
-		if path, changes := changedBy(r); changes {
+		answer := &answered{ResponseWriter: w}
+		c.config.API.ServeHTTP(answer, r.WithContext(ctx))
+		if path, changes := changedBy(r); changes && !answer.isRefusal() {
 			c.watch.refresh(ctx, path, c.config.Broker.GetEntity)
 		}
 	})
+}
+
+// answered notes the status of an answer. A call that is refused must not make the watch read.
+type answered struct {
+	http.ResponseWriter
+
+	status int
+}
+
+// WriteHeader writes the header of the answer.
+func (a *answered) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap returns what is wrapped, for http.ResponseController.
+func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+func (a *answered) isRefusal() bool {
+	return a.status == http.StatusUnauthorized || a.status == http.StatusForbidden ||
+		a.status == http.StatusMisdirectedRequest
 }
 
 // isReading reports whether a call changes nothing.
@@ -43,7 +66,11 @@ func refuse(w http.ResponseWriter, err error) {
 	writeJSON(w, status, body)
 }
 
+// writeJSON writes an answer. A client that does not read it must not keep what others wait for.
 func writeJSON(w http.ResponseWriter, status int, v any) {
+	limit := http.NewResponseController(w)
+	_ = limit.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only in tests without a connection
+	defer func() { _ = limit.SetWriteDeadline(time.Time{}) }()
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)

@@ -21,7 +21,9 @@ const (
 	findsAtMost = 50
 	looksAtMost = 2500
 	findTime    = 2 * time.Second
-	findsAtOnce = 4 // calls under way, because each holds up to 2 MiB of messages
+	findsAtOnce = 4       // calls under way, because each holds up to 2 MiB of messages, and its answer
+	answerSize  = 4 << 20 // bytes of messages in an answer; the last one may go beyond
+	maxWords    = 1024    // bytes, because each word is searched in each message
 )
 
 // shelf is a group of messages of an entity, as a page names it.
@@ -128,7 +130,8 @@ func (c *Console) search(ctx context.Context, source semantics.Source, want *wan
 		limit = findsAtMost // all of them match
 	}
 	from, _ := strconv.ParseInt(want.From, 10, 64) // what is not a number means the oldest
-	answer := &found{Messages: []json.RawMessage{}}
+	answer, size := &found{Messages: []json.RawMessage{}}, 0
+	isFull := func() bool { return len(answer.Messages) == findsAtMost || size >= answerSize }
 	for began := time.Now(); ; {
 		page, err := c.config.Broker.Peek(ctx, source, from, limit, shows[want.State])
 		if err != nil {
@@ -142,16 +145,17 @@ func (c *Console) search(ctx context.Context, source semantics.Source, want *wan
 			case err != nil:
 				answer.fail(m, err)
 			case isMatch:
-				answer.Messages = append(answer.Messages, wirejson.Encode(wire.ReceivedFrom(page[i:i+1], true)[0]))
+				message := wirejson.Encode(wire.ReceivedFrom(page[i:i+1], true)[0])
+				answer.Messages, size = append(answer.Messages, message), size+len(message)
 			}
-			if len(answer.Messages) == findsAtMost {
+			if isFull() {
 				break
 			}
 		}
 		switch {
 		case len(page) == 0:
 			return answer, nil
-		case len(answer.Messages) == findsAtMost, answer.Looked >= looksAtMost, time.Since(began) > findTime:
+		case isFull(), answer.Looked >= looksAtMost, time.Since(began) > findTime:
 			answer.Next = strconv.FormatInt(from, 10)
 			return answer, nil
 		}
@@ -166,6 +170,9 @@ func (f *found) fail(m *semantics.Received, err error) {
 
 // matcher returns a function that reports whether a message matches.
 func (want *wanted) matcher() (func(*semantics.Received) (bool, error), error) {
+	if len(want.Words) > maxWords {
+		return nil, semantics.InvalidField("words", "must be at most %d bytes long", maxWords)
+	}
 	words := strings.Fields(strings.ToLower(want.Words))
 	var sql *filter.Filter
 	if strings.TrimSpace(want.Filter) != "" {

@@ -17,13 +17,14 @@ import (
 const (
 	lettersAtMost = 10_000
 	lettersTime   = 3 * time.Second
-	groupsAtMost  = 50 // the rest are counted together
+	groupsAtMost  = 50    // the rest are counted together
+	groupsHeld    = 1_000 // while it looks; what has another reason is counted with the rest
 )
 
 // letters are dead letters by why they are dead.
 type letters struct {
 	Groups  []letterGroup `json:"groups"`           // the largest first
-	Others  int           `json:"others,omitempty"` // letters of smaller groups than these
+	Others  int           `json:"others,omitempty"` // letters of other groups, smaller ones if there are few
 	Matched int           `json:"matched"`
 	Looked  int           `json:"looked"`
 	More    bool          `json:"more,omitempty"`   // there may be more than were looked at
@@ -108,7 +109,12 @@ func (c *Console) groups(
 			case isMatch:
 				answer.Matched++
 				key := groupKey{reasonOf(m), m.DeadLetterSource}
+				if all[key] == nil && len(all) == groupsHeld {
+					answer.Others++
+					continue
+				}
 				if all[key] == nil {
+					key = groupKey{strings.Clone(key.Reason), strings.Clone(key.Source)} // else it keeps the whole message
 					all[key] = &letterGroup{groupKey: key}
 				}
 				all[key].add(m)
@@ -140,6 +146,9 @@ func (g *letterGroup) add(m *semantics.Received) {
 		g.Oldest = at
 	}
 	if at >= g.Newest {
-		g.Newest, g.Description = at, m.DeadLetterErrorDescription
+		g.Newest = at
+		if g.Description != m.DeadLetterErrorDescription {
+			g.Description = strings.Clone(m.DeadLetterErrorDescription)
+		}
 	}
 }

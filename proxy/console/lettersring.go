@@ -1,6 +1,7 @@
 package console
 
 import (
+	"hash/maphash"
 	"sync"
 	"time"
 )
@@ -23,9 +24,13 @@ type letterRing struct {
 }
 
 type letterSample struct {
-	at     int64 // seconds since 1970
-	counts map[groupKey]int
+	at     int64          // seconds since 1970
+	counts map[uint64]int // by the hash of the group: reasons are up to 4 KiB long, and thousands of samples are kept
 }
+
+var groupSeed = maphash.MakeSeed()
+
+func (k groupKey) hash() uint64 { return maphash.Comparable(groupSeed, k) }
 
 // note adds the counts of now, and writes those of the last hour into the answer. deadAt are the times at which the
 // letters were dead-lettered: before the first look, the counts are of those that are still there.
@@ -64,10 +69,10 @@ func (p *past) evict() {
 
 // add appends a sample of the groups of an answer, or puts it in the place of the last one if that is not old enough.
 func (r *letterRing) add(answer *letters, at time.Time, count func(groupKey) int) {
-	s := letterSample{at: at.Unix(), counts: map[groupKey]int{}}
+	s := letterSample{at: at.Unix(), counts: map[uint64]int{}}
 	for _, g := range answer.Groups {
 		if n := count(g.groupKey); n > 0 {
-			s.counts[g.groupKey] = n
+			s.counts[g.hash()] = n
 		}
 	}
 	if n := len(r.samples); n >= 2 && s.at-r.samples[n-2].at < int64(pastSpacing/time.Second) {
@@ -87,7 +92,7 @@ func (r *letterRing) write(answer *letters) {
 		answer.At = append(answer.At, s.at)
 		for i := range answer.Groups {
 			g := &answer.Groups[i]
-			g.Counts = append(g.Counts, s.counts[g.groupKey])
+			g.Counts = append(g.Counts, s.counts[g.hash()])
 		}
 	}
 }

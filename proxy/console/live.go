@@ -21,7 +21,7 @@ import (
 const (
 	maxPages     = 100              // open at a time
 	writeTimeout = 30 * time.Second // a page that does not read for so long is closed
-	aliveEvery   = 15               // ticks between two events, also if nothing has changed
+	aliveEvery   = 15 * time.Second // between two events, also if nothing has changed and Redis is slow
 )
 
 // about is the first part of each event: the sidecar.
@@ -85,16 +85,30 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not keep events back
 	p := &page{console: c, caller: caller, shows: shows}
-	p.stream(r.Context(), w)
+	ctx, stop := access.While(r.Context(), func() error { return c.mayStay(r, shows) })
+	defer stop()
+	p.stream(ctx, w)
+}
+
+// mayStay fails when the caller of a stream no longer proves who it is, or may no longer see the entity that it shows.
+func (c *Console) mayStay(r *http.Request, shows string) error {
+	caller, err := c.authenticate(r)
+	if err == nil && shows != "" {
+		err = caller.Permit(mayCount(shows))
+	}
+	return err
 }
 
 // stream writes events until the client is gone.
 func (p *page) stream(ctx context.Context, w http.ResponseWriter) {
 	to := http.NewResponseController(w)
-	for quiet := 0; ; {
+	alive := time.NewTimer(aliveEvery)
+	defer alive.Stop()
+	for isDue := false; ; {
 		e, next := p.next(ctx)
-		if quiet++; e.isNews() || quiet >= aliveEvery {
-			quiet = 0
+		if e.isNews() || isDue {
+			isDue = false
+			alive.Reset(aliveEvery)
 			_ = to.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only in tests without a connection
 			if err := write(w, e); err != nil {
 				return
@@ -105,6 +119,8 @@ func (p *page) stream(ctx context.Context, w http.ResponseWriter) {
 		}
 		select {
 		case <-next:
+		case <-alive.C:
+			isDue = true
 		case <-p.console.stopping:
 			return
 		case <-ctx.Done():

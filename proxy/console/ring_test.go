@@ -49,6 +49,7 @@ func TestWarnings(t *testing.T) {
 		"nobody receives": {waiting, long, 0, []warning{noReceiver}},
 		"just sent":       {with(func(n *semantics.Runtime) { n.AvailableSince = noon }), long, 0, nil},
 		"slow":            {waiting, noon.Add(-time.Second), 0, nil},
+		"session held":    {with(func(n *semantics.Runtime) { n.LockedSessions = 1 }), long, 0, nil},
 		"one is locked":   {with(func(n *semantics.Runtime) { n.Locked = 1 }), long, 0, nil},
 		"delayed":         {with(func(n *semantics.Runtime) { n.Delayed = 5 }), long, 0, nil},
 		"old dead":        {semantics.Runtime{DeadLetter: 4}, noon, 4, nil},

@@ -29,7 +29,7 @@ const (
 func warningsOf(r *row, n *semantics.Runtime, history *ring, active, now time.Time) (all []warning) {
 	waits := n.AvailableSince
 	if r.Available > 0 && r.ForwardTo == "" && !waits.IsZero() && now.Sub(waits) > receiverPatience &&
-		now.Sub(active) > receiverPatience && n.Locked == 0 {
+		now.Sub(active) > receiverPatience && n.Locked == 0 && n.LockedSessions == 0 {
 		all = append(all, noReceiver)
 	}
 	if history.deadBefore(now.Add(-deadLetterSpan)) < n.DeadLetter {

@@ -245,6 +245,9 @@ func (w *watch) place(listed semantics.Entity, found map[string]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := w.entities[key]
+	if e != nil && e.Path != fresh.Path { // created again in other letters: the pages know it by its path
+		w.removed = append(w.removed, removal{w.version + 1, e.Path})
+	}
 	if e == nil || e.Kind != fresh.Kind {
 		w.entities[key] = &entity{row: fresh, key: key, version: w.version + 1, born: w.version + 1}
 		return

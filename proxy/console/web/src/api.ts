@@ -70,6 +70,7 @@ export function follow(shows: string): void {
 }
 
 const longestPause = 10_000;
+const longestSilence = 45_000; // the sidecar sends something every 15 s, so after that the connection is dead
 
 async function keepOpen(shows: string, end: AbortSignal): Promise<void> {
   for (let pause = 500; !end.aborted; pause = Math.min(2 * pause, longestPause)) {
@@ -95,20 +96,29 @@ async function keepOpen(shows: string, end: AbortSignal): Promise<void> {
 
 async function stream(shows: string, end: AbortSignal, opened: () => void): Promise<void> {
   const query = shows ? "?entity=" + encodeURIComponent(shows) : "";
-  const response = await fetch("live" + query, { headers: headers(), signal: end });
-  if (!response.ok || !response.body) throw await failureOf(response);
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (let rest = ""; ; ) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    rest += value;
-    for (let at = rest.indexOf("\n\n"); at >= 0; at = rest.indexOf("\n\n")) {
-      const data = rest.slice(0, at);
-      rest = rest.slice(at + 2);
-      if (!data.startsWith("data: ")) continue;
-      opened();
-      live.link = "open";
-      take(JSON.parse(data.slice("data: ".length)) as LiveEvent);
+  const silence = new AbortController();
+  const wait = () => setTimeout(() => silence.abort(), longestSilence);
+  let timer = wait();
+  try {
+    const response = await fetch("live" + query, { headers: headers(), signal: AbortSignal.any([end, silence.signal]) });
+    if (!response.ok || !response.body) throw await failureOf(response);
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let rest = ""; ; ) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      clearTimeout(timer);
+      timer = wait();
+      rest += value;
+      for (let at = rest.indexOf("\n\n"); at >= 0; at = rest.indexOf("\n\n")) {
+        const data = rest.slice(0, at);
+        rest = rest.slice(at + 2);
+        if (!data.startsWith("data: ")) continue;
+        opened();
+        live.link = "open";
+        take(JSON.parse(data.slice("data: ".length)) as LiveEvent);
+      }
     }
+  } finally {
+    clearTimeout(timer);
   }
 }

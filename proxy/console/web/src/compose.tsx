@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { parse } from "./exact";
+import { endsAs } from "./format";
 import { reasonOf, type Stored } from "./messagetypes";
 
 type Draft = Record<string, string>;
@@ -63,7 +64,7 @@ export function Compose({ title, act, initial = order, sessions = false, childre
     if (busy) return;
     setBusy(true);
     try {
-      await send(messageOf(draft));
+      await send(messageOf({ ...draft, content: endsAs(initial.content ?? "", draft.content ?? "") }));
     } catch (error) {
       setFailure(reasonOf(error));
     }

@@ -60,3 +60,8 @@ export function time(ms: number): string {
 export function utc(ms: number): string {
   return new Date(ms).toISOString().replace("T", " ").replace(/\.\d+Z$/, " UTC");
 }
+
+/** endsAs writes the ends of lines as a text had them before: what is edited in a browser has only \n. */
+export function endsAs(before: string, edited: string): string {
+  return before.includes("\r\n") ? edited.replace(/\r?\n/g, "\r\n") : edited;
+}

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { call } from "./api";
 import { Confirm } from "./confirm";
-import { bytes, exact } from "./format";
+import { bytes, endsAs, exact } from "./format";
 import { Holder } from "./handoverview";
 import { reasonOf } from "./messagetypes";
 import { At } from "./receivers";
@@ -127,7 +127,7 @@ function StoredState({ row, id }: { row: Row; id: string }) {
           <textarea class="field code" rows={6} spellcheck={false} aria-label={isBinary ? "State, in base64" : "State, as text"} value={text} onInput={(e) => setText(e.currentTarget.value)} />
           <p class="hint">{stored.state === undefined ? "The session has no state." : `Version ${stored.version}${isBinary ? ", bytes in base64" : ""}.`} If another client changes it before you save, nothing is saved.</p>
           <div class="acts">
-            <button class="primary" onClick={() => void attempt(() => replace(isBinary ? text.trim() : toBase64(text)), "The state is saved.")}>Save</button>
+            <button class="primary" onClick={() => void attempt(() => replace(isBinary ? text.trim() : toBase64(endsAs(textOf(stored.state ?? "") ?? "", text))), "The state is saved.")}>Save</button>
             {stored.state !== undefined && <button class="button" onClick={() => setClearing(true)}>Clear</button>}
           </div>
         </>
@@ -142,7 +142,7 @@ function StoredState({ row, id }: { row: Row; id: string }) {
 
 function textOf(base64: string): string | null {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)));
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)));
   } catch {
     return null;
   }
