@@ -130,6 +130,9 @@ func TestConsoleActs(t *testing.T) {
 			t.Errorf("%s from another site: %s", route, got.Status)
 		}
 	}
+	if got := s.ui(http.MethodGet, "/ui/live", "", "Sec-Fetch-Site", "cross-site"); got.StatusCode != http.StatusForbidden {
+		t.Errorf("the stream for another site: %s", got.Status)
+	}
 	if got := s.ui(http.MethodGet, "/ui/live", "", "Host", "example.com"); got.StatusCode != http.StatusMisdirectedRequest {
 		t.Errorf("the stream for another host: %s", got.Status)
 	}

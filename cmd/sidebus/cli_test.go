@@ -41,7 +41,7 @@ func TestExitCodes(t *testing.T) {
 		"no admin address":   {[]string{"wait", "--admin-addr=h"}, cli.Usage, "must be host:port"},
 		"unknown verb":       {[]string{"fly"}, cli.Usage, "fly"},
 		"unknown flag":       {[]string{"serve", "--fly"}, cli.Usage, "--fly"},
-		"no such feature":    {[]string{"serve", "--amqp-addr=:1"}, cli.Usage, "--amqp-addr"},
+		"no such feature":    {[]string{"serve", "--mqtt-addr=:1"}, cli.Usage, "--mqtt-addr"},
 		"flag of wrong type": {[]string{"serve", "--redis-pool-size=many"}, cli.Usage, "--redis-pool-size"},
 		"help":               {[]string{"--help"}, cli.Clean, ""},
 		"help of a verb":     {[]string{"serve", "--help"}, cli.Clean, ""},

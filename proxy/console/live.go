@@ -60,6 +60,10 @@ type page struct {
 
 // live streams what the caller may see of the entities, and what changes.
 func (c *Console) live(w http.ResponseWriter, r *http.Request) {
+	if isFromElsewhere(r) {
+		refuse(w, semantics.Errorf(semantics.PermissionDenied, "a page of another origin must not open streams"))
+		return
+	}
 	caller, err := c.authenticate(r)
 	if err != nil {
 		refuse(w, err)
@@ -88,6 +92,13 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 	ctx, stop := access.While(r.Context(), func() error { return c.mayStay(r, shows) })
 	defer stop()
 	p.stream(ctx, w)
+}
+
+// isFromElsewhere reports whether a page of another origin makes a request. It could not read a stream, but each one
+// takes a place and has Redis read, and http.CrossOriginProtection permits all GET requests.
+func isFromElsewhere(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site != "" && site != "same-origin" && site != "none"
 }
 
 // mayStay fails when the caller of a stream no longer proves who it is, or may no longer see the entity that it shows.

@@ -2,7 +2,7 @@
 // wherever this ends.
 import { call } from "./api";
 import type { Shelf } from "./find";
-import { Undone, type Stored } from "./messagetypes";
+import { reasonOf, Undone, type Stored } from "./messagetypes";
 import { resourceOf } from "./route";
 import type { Row } from "./types";
 
@@ -30,7 +30,9 @@ export async function replace(row: Row, shelf: Shelf, letter: Stored, edited: ob
     await call("POST", at + "release", { lockTokens, ...sub }).catch(() => undefined); // else it returns when its lock ends
     throw error;
   }
-  const settled = await call<{ results: { reason?: string }[] }>("POST", at + "complete", { lockTokens, ...sub });
+  const settled = await call<{ results: { reason?: string }[] }>("POST", at + "complete", { lockTokens, ...sub }).catch((error: unknown) => {
+    throw new Undone(`The edited message was sent. Look whether the dead letter is still there, and delete it: ${reasonOf(error)}`);
+  });
   const reason = settled.results[0]?.reason;
   if (reason) throw new Undone(`The edited message was sent, but the dead letter could not be deleted: ${reason}.`);
   return number;
