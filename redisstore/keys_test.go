@@ -66,7 +66,10 @@ func TestKeysOfScripts(t *testing.T) {
 	t.Parallel()
 	queue := keysOfEntity("n", "q")
 	sub := keysOfEntity("n", "t/subscriptions/s")
-	known := []keyNames{keysOfNamespace("n"), queue, sub, resubmitKeys{source: queue, target: keysOfEntity("n", "p")}}
+	known := []keyNames{
+		keysOfNamespace("n"), queue, sub, resubmitKeys{source: queue, target: keysOfEntity("n", "p")},
+		notedDeletion{"n", 1},
+	}
 	declared, seen := declaredKeys(t), map[string]string{}
 	for name, script := range declared {
 		key := ""

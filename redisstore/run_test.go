@@ -217,7 +217,7 @@ func TestRunsOfBrokenKeys(t *testing.T) {
 	r.receive(5)
 	c.Del(t.Context(), r.key("runs"))
 	r.clock.Advance(time.Minute)
-	reply := callScript(t, r.key, "sweep", append(slices.Clip(allKeys), "entity"), r.clock.Now().UnixMilli(), 0)
+	reply := callScript(t, r.key, "sweep", append(slices.Clip(allKeys), "suspended", "entity"), r.clock.Now().UnixMilli(), 0)
 	if n := c.ZCard(t.Context(), r.key("run_locks")).Val(); n != 0 {
 		t.Errorf("%d locks without a run are left after %v", n, reply)
 	}
