@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -145,17 +146,28 @@ func testDUR_4_APartitionOfATopicForgetsAnUpdate(t *testing.T, h *fixture) {
 }
 
 // betweenReads is a Store that does something after the first read of an entity, and notes each lock duration that is
-// set.
+// set. It is safe for concurrent use, as partitions are used at the same time.
 type betweenReads struct {
 	partitioned.Below
+
+	mu   sync.Mutex
 	then func()
 	set  []time.Duration
 }
 
+func (b *betweenReads) note(set time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.set = append(b.set, set)
+}
+
 func (b *betweenReads) GetEntity(ctx context.Context, kind semantics.Kind, path string) (semantics.Entity, error) {
 	entity, err := b.Below.GetEntity(ctx, kind, path)
-	if then := b.then; then != nil {
-		b.then = nil
+	b.mu.Lock()
+	then := b.then
+	b.then = nil
+	b.mu.Unlock()
+	if then != nil {
 		then()
 	}
 	return entity, err
@@ -164,14 +176,14 @@ func (b *betweenReads) GetEntity(ctx context.Context, kind semantics.Kind, path 
 func (b *betweenReads) UpdateEntity(
 	ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string,
 ) (semantics.Entity, error) {
-	b.set = append(b.set, options.LockDuration)
+	b.note(options.LockDuration)
 	return b.Below.UpdateEntity(ctx, kind, path, options, names)
 }
 
 func (b *betweenReads) CreateEntity(
 	ctx context.Context, kind semantics.Kind, path string, options semantics.Options,
 ) (semantics.Entity, bool, error) {
-	b.set = append(b.set, options.LockDuration)
+	b.note(options.LockDuration)
 	return b.Below.CreateEntity(ctx, kind, path, options)
 }
 
