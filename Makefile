@@ -276,7 +276,7 @@ test-keda: redis ## Run the tests of the scaler with KEDA's own client; the firs
 
 .PHONY: test-console
 test-console: redis node npm chromium $(WEB)/node_modules/.package-lock.json ## Drive the console in Chromium, against a sidecar and a Redis with traffic; pictures are in .tmp/console
-	cd test/console && go mod tidy -diff && go vet ./... && go test -vet=off -count=1 -timeout 30m ./...
+	cd test/console && go mod tidy -diff && go vet ./... && go test -vet=off -count=1 -timeout 30m -parallel 3 ./...
 
 .PHONY: console-pictures
 console-pictures: test-console ## Take over the pictures of docs/console.md from the tests

@@ -53,6 +53,7 @@ func browse(t *testing.T, script, url string, settings ...string) {
 func (s *shop) ui() string { return fmt.Sprintf("http://%s/ui/", s.Admin) }
 
 func TestOverview(t *testing.T) {
+	t.Parallel()
 	s := openShop(t, store(t)...)
 	s.fill()
 	s.open()
@@ -60,6 +61,7 @@ func TestOverview(t *testing.T) {
 }
 
 func TestEntity(t *testing.T) {
+	t.Parallel()
 	s := openShop(t, store(t)...)
 	s.fill()
 	s.open()
@@ -67,20 +69,24 @@ func TestEntity(t *testing.T) {
 }
 
 func TestMessages(t *testing.T) {
+	t.Parallel()
 	s := openShop(t, store(t)...)
 	s.fill()
 	browse(t, "messages.mjs", s.ui())
 }
 
 func TestActs(t *testing.T) {
+	t.Parallel()
 	browse(t, "acts.mjs", openShop(t, store(t)...).ui())
 }
 
 func TestDeadLetters(t *testing.T) {
+	t.Parallel()
 	browse(t, "letters.mjs", openShop(t, store(t)...).ui())
 }
 
 func TestDeadLettersReadOnly(t *testing.T) {
+	t.Parallel()
 	s := openShop(t, append(store(t), "--ui", "read-only")...)
 	s.fill()
 	browse(t, "readonly.mjs", s.ui())

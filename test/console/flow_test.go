@@ -8,6 +8,7 @@ import (
 )
 
 func TestFlow(t *testing.T) {
+	t.Parallel()
 	s := openShop(t, store(t)...)
 	s.connect()
 	s.fill()

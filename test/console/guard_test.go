@@ -36,6 +36,7 @@ const policy = `identities:
 `
 
 func TestSignIn(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	write(t, folder, "policy.yaml", policy)
 	write(t, folder, "operator.token", operatorToken)
@@ -55,6 +56,7 @@ func write(t *testing.T, folder, name, text string) string {
 
 // A console that other machines reach only reads, unless the operator says otherwise.
 func TestReadOnly(t *testing.T) {
+	t.Parallel()
 	s := openShop(t, append(store(t), "--admin-addr", "0.0.0.0:0", "--allow-anonymous")...)
 	s.must(http.MethodPut, "/v1/queues/claims", `{"requiresSession":true,"sessionOnDeadLetter":"BLOCK"}`)
 	s.block("claims", "claim-7")
@@ -68,6 +70,7 @@ func TestReadOnly(t *testing.T) {
 
 // A page that is open says that Redis is down, and goes on when it is back. So it does when the sidecar is restarted.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	t.Cleanup(redis.Stop)
 	flags := []string{"--store", redis.URL, "--namespace", "shop"}
@@ -110,6 +113,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestBehindAProxy(t *testing.T) {
+	t.Parallel()
 	s := openShop(t, store(t)...)
 	s.fill()
 	s.open()
@@ -125,6 +129,7 @@ func TestBehindAProxy(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	certified := httptest.NewTLSServer(http.NotFoundHandler())
 	pair := certified.TLS.Certificates[0]
 	certified.Close()
@@ -141,6 +146,7 @@ func TestTLS(t *testing.T) {
 
 // A page of another site can neither read the console, nor act through it, nor frame it.
 func TestOtherSites(t *testing.T) {
+	t.Parallel()
 	s := openShop(t, store(t)...)
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

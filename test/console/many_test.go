@@ -54,12 +54,12 @@ func TestThousands(t *testing.T) {
 }
 
 // The processor time that a page costs a sidecar with 1,000 entities, beyond what it takes without a page. The bound is
-// far above what docs/console.md says, because machines differ.
+// far above what docs/console.md says, because a busy machine takes several times as much.
 func TestCostAtTheSidecar(t *testing.T) {
 	const (
 		entities = 1000
 		span     = 30 * time.Second
-		bound    = 0.03 // of a core
+		bound    = 0.1 // of a core
 	)
 	s := &shop{Sidecar: sidecartest.Start(t, store(t)...), t: t, ctx: t.Context()}
 	create(t, s.Sidecar, entities)

@@ -11,6 +11,7 @@ import (
 )
 
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	flags := store(t)
 	s := openShop(t, flags...)
 	s.must(http.MethodPut, "/v1/queues/trips", `{"requiresSession":true,"lockDuration":"30s"}`)
