@@ -67,7 +67,8 @@ func TestKeysOfScripts(t *testing.T) {
 	queue := keysOfEntity("n", "q")
 	sub := keysOfEntity("n", "t/subscriptions/s")
 	known := []keyNames{
-		keysOfNamespace("n"), queue, sub, resubmitKeys{source: queue, target: keysOfEntity("n", "p")},
+		keysOfNamespace("n"), queue, sub,
+		resubmitKeys{source: queue, target: keysOfEntity("n", "p")},
 		notedDeletion{"n", 1},
 	}
 	declared, seen := declaredKeys(t), map[string]string{}

@@ -212,7 +212,8 @@ func (s *Store) Arrive(
 	}
 	incarnation, id := splitTransferID(transfer.ID)
 	args := []any{
-		s.now(), transfer.To.Incarnation, arrivalField(transfer.Source, incarnation), id, lastAndPlaces(transfer, isLast),
+		s.now(), transfer.To.Incarnation, arrivalField(transfer.Source, incarnation), id,
+		lastAndPlaces(transfer, isLast),
 	}
 	if transfer.To.Kind == semantics.TopicKind {
 		bypass := transfer.Resubmits != nil && transfer.Resubmits.BypassDuplicates

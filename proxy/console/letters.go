@@ -114,7 +114,8 @@ func (c *Console) groups(
 					continue
 				}
 				if all[key] == nil {
-					key = groupKey{strings.Clone(key.Reason), strings.Clone(key.Source)} // else it keeps the whole message
+					// Else it keeps the whole message.
+					key = groupKey{strings.Clone(key.Reason), strings.Clone(key.Source)}
 					all[key] = &letterGroup{groupKey: key}
 				}
 				all[key].add(m)
