@@ -36,13 +36,19 @@ func openSpreadRemoval(t *testing.T) *spreadRemoval {
 	t.Helper()
 	r := &spreadRemoval{removal: openRemoval(t)}
 	r.store = partitioned.New(r.Store)
+	r.becomeIdle()
+	return r
+}
+
+// becomeIdle creates orders.
+func (r *spreadRemoval) becomeIdle() {
+	r.t.Helper()
 	options := semantics.DefaultOptions()
 	options.Partitions, options.AutoDeleteOnIdle = 3, unusedFor
-	_, _, err := r.store.CreateEntity(t.Context(), semantics.QueueKind, "orders", options)
-	must(t, err)
+	_, _, err := r.store.CreateEntity(r.t.Context(), semantics.QueueKind, "orders", options)
+	must(r.t, err)
 	r.sendToEach()
 	r.clock.Advance(unusedFor)
-	return r
 }
 
 // sendToEach sends a message to each partition.
@@ -86,12 +92,7 @@ func TestIDLE_1_NothingIsLeftOfPartitions(t *testing.T) {
 	for _, isCut := range []bool{false, true} {
 		if isCut {
 			r.told = nil
-			options := semantics.DefaultOptions()
-			options.Partitions, options.AutoDeleteOnIdle = 3, unusedFor
-			_, _, err := r.store.CreateEntity(t.Context(), semantics.QueueKind, "orders", options)
-			must(t, err)
-			r.sendToEach()
-			r.clock.Advance(unusedFor)
+			r.becomeIdle()
 			r.cutOff()
 		}
 		r.clock.Advance(time.Minute)

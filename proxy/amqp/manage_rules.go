@@ -92,7 +92,7 @@ func (m *management) removeRule(ctx context.Context, args *arguments) (codec.Map
 	return codec.Map{}, nil
 }
 
-// listRules returns a page of the rules. Those before it are read too, as for sessions.
+// listRules returns a page of the rules.
 func (m *management) listRules(ctx context.Context, args *arguments) (codec.Map, error) {
 	skip, err := args.count("skip", 0)
 	if err != nil {
@@ -102,26 +102,33 @@ func (m *management) listRules(ctx context.Context, args *arguments) (codec.Map,
 	if err != nil {
 		return nil, err
 	}
-	var list codec.List
-	for token, isFirst := "", true; (token != "" || isFirst) && len(list) < top; isFirst = false {
-		var rules []semantics.Rule
-		rules, token, err = m.connection.server.Broker.ListRules(ctx, m.at.path, semantics.MaxPageSize, token)
-		if err != nil {
-			return nil, err
-		}
-		for _, rule := range rules {
-			switch {
-			case skip > 0:
-				skip--
-			case len(list) < top:
-				list = append(list, codec.Map{codec.Entry("rule-description", encodeRule(rule))})
-			}
-		}
+	rules, err := window(skip, top, func(token string) ([]semantics.Rule, string, error) {
+		return m.connection.server.Broker.ListRules(ctx, m.at.path, semantics.MaxPageSize, token)
+	})
+	if err != nil || len(rules) == 0 {
+		return nil, err
 	}
-	if len(list) == 0 {
-		return nil, nil
+	list := make(codec.List, len(rules))
+	for i, rule := range rules {
+		list[i] = codec.Map{codec.Entry("rule-description", encodeRule(rule))}
 	}
 	return codec.Map{codec.Entry("rules", list)}, nil
+}
+
+// window returns what a listing has behind the first skip, at most top. Those before it are read too: the listings of
+// the broker go on behind a token, not behind a number.
+func window[T any](skip, top int, page func(token string) ([]T, string, error)) (all []T, err error) {
+	for token, isFirst := "", true; (token != "" || isFirst) && len(all) < top; isFirst = false {
+		var some []T
+		if some, token, err = page(token); err != nil {
+			return nil, err
+		}
+		skipped := min(skip, len(some))
+		skip -= skipped
+		some = some[skipped:]
+		all = append(all, some[:min(len(some), top-len(all))]...)
+	}
+	return all, nil
 }
 
 func described(code uint64, fields ...any) codec.Described {

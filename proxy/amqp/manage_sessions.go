@@ -84,30 +84,15 @@ func (m *management) listSessions(ctx context.Context, args *arguments) (codec.M
 	if err != nil {
 		return nil, err
 	}
-	ids, err := m.sessionIDs(ctx, filter, skip, min(top, semantics.MaxPageSize))
-	if err != nil || len(ids) == 0 {
+	rows, err := window(skip, min(top, semantics.MaxPageSize), func(token string) ([]semantics.SessionRow, string, error) {
+		return m.connection.server.Broker.ListSessions(ctx, m.at.path, semantics.MaxPageSize, token, filter)
+	})
+	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	return codec.Map{codec.Entry("skip", int32(skip+len(ids))), codec.Entry("sessions-ids", ids)}, nil
-}
-
-func (m *management) sessionIDs(
-	ctx context.Context, filter semantics.SessionFilter, skip, top int,
-) (ids codec.Array, err error) {
-	for token, isFirst := "", true; (token != "" || isFirst) && len(ids) < top; isFirst = false {
-		var rows []semantics.SessionRow
-		rows, token, err = m.connection.server.Broker.ListSessions(ctx, m.at.path, semantics.MaxPageSize, token, filter)
-		if err != nil {
-			return nil, err
-		}
-		for _, row := range rows {
-			switch {
-			case skip > 0:
-				skip--
-			case len(ids) < top:
-				ids = append(ids, row.ID)
-			}
-		}
+	ids := make(codec.Array, len(rows))
+	for i, row := range rows {
+		ids[i] = row.ID
 	}
-	return ids, nil
+	return codec.Map{codec.Entry("skip", int32(skip+len(ids))), codec.Entry("sessions-ids", ids)}, nil
 }

@@ -24,7 +24,7 @@ func TestAssets(t *testing.T) {
 	page := string(assets()["index.html"].plain)
 	for _, name := range []string{"console.js", "console.css", "icon.svg"} {
 		if assets()[name].plain == nil || !strings.Contains(page, `"`+name+`"`) {
-			t.Errorf("the page does not name %s, or there is no such file", name)
+			t.Errorf("%s is missing in the page or among the files", name)
 		}
 	}
 	if strings.Contains(page, "style=") || strings.Contains(page, "<style") || strings.Count(page, "<script") != strings.Count(page, "<script type=\"module\" src=") {

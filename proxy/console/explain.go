@@ -14,34 +14,6 @@ import (
 
 const maxTrial = 1 << 20 // bytes of a rule and a message
 
-// explained is what a rule does with a message. The fields are those of "sidebus rule test -o json".
-type explained struct {
-	Matches bool              `json:"matches"`
-	Failure string            `json:"failure,omitempty"`
-	Steps   []explainedStep   `json:"steps"`
-	Changes []explainedChange `json:"changes,omitempty"`
-}
-
-type explainedStep struct {
-	Depth   int             `json:"depth"`
-	Text    string          `json:"text"`
-	Outcome string          `json:"outcome"`
-	Failure string          `json:"failure,omitempty"`
-	Seen    []explainedSeen `json:"seen,omitempty"`
-}
-
-type explainedSeen struct {
-	Property string `json:"property"`
-	Value    string `json:"value"`
-}
-
-type explainedChange struct {
-	Statement string `json:"statement"`
-	Property  string `json:"property"`
-	Before    string `json:"before"`
-	After     string `json:"after"`
-}
-
 // explain evaluates a rule with a message, both of which are in the request. It reads nothing of the store.
 func (c *Console) explain(w http.ResponseWriter, r *http.Request) {
 	if _, err := c.authenticate(r); err != nil {
@@ -62,7 +34,7 @@ func (c *Console) explain(w http.ResponseWriter, r *http.Request) {
 }
 
 // trial evaluates {"rule": ..., "message": ...}, in the JSON of the API.
-func trial(body []byte) (*explained, error) {
+func trial(body []byte) (*filter.Report, error) {
 	var given struct{ Rule, Message json.RawMessage }
 	if err := json.Unmarshal(body, &given); err != nil {
 		return nil, semantics.Errorf(semantics.InvalidArgument, "the body must have a rule and a message: %v", err)
@@ -90,29 +62,6 @@ func trial(body []byte) (*explained, error) {
 	if err != nil {
 		return nil, err
 	}
-	return explainedOf(e), nil
-}
-
-func explainedOf(e *filter.Explanation) *explained {
-	all := &explained{Matches: e.Matches, Failure: textOf(e.Failure), Steps: []explainedStep{}}
-	for _, s := range e.Steps {
-		step := explainedStep{Depth: s.Depth, Text: s.Text, Outcome: s.Truth.String(), Failure: textOf(s.Err)}
-		for _, seen := range s.Seen {
-			step.Seen = append(step.Seen, explainedSeen{seen.Property, seen.String()})
-		}
-		all.Steps = append(all.Steps, step)
-	}
-	for _, c := range e.Changes {
-		all.Changes = append(
-			all.Changes, explainedChange{c.Statement, c.Before.Property, c.Before.String(), c.After.String()},
-		)
-	}
-	return all
-}
-
-func textOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	return semantics.AsError(err).Message
+	report := e.Report()
+	return &report, nil
 }

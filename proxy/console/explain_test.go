@@ -18,6 +18,10 @@ func TestTrials(t *testing.T) {
 	if err != nil || !e.Matches || len(e.Changes) != 2 || e.Changes[0].After != "1 (int64)" {
 		t.Errorf("got %+v, %v", e, err)
 	}
+	e, err = trial([]byte(`{"rule":{"name":"odd","filter":{"sql":{"expression":"1 / n > 0"}}},"message":{"properties":{"n":0}}}`))
+	if err != nil || e.Matches || !strings.Contains(e.Failure, "by zero") {
+		t.Errorf("got %+v, %v", e, err)
+	}
 	for body, want := range map[string]semantics.Code{
 		`{`: semantics.InvalidArgument,
 		`{"rule":{"filter":{"sql":{"expression":"total >"}}},"message":{}}`: semantics.FilterInvalid,

@@ -45,17 +45,17 @@ func TestWarnings(t *testing.T) {
 		before int64 // dead letters some minutes ago
 		want   []warning
 	}{
-		"fine":            {semantics.Runtime{}, noon, 0, nil},
-		"nobody receives": {waiting, long, 0, []warning{noReceiver}},
-		"just sent":       {with(func(n *semantics.Runtime) { n.AvailableSince = noon }), long, 0, nil},
-		"slow":            {waiting, noon.Add(-time.Second), 0, nil},
-		"session held":    {with(func(n *semantics.Runtime) { n.LockedSessions = 1 }), long, 0, nil},
-		"one is locked":   {with(func(n *semantics.Runtime) { n.Locked = 1 }), long, 0, nil},
-		"delayed":         {with(func(n *semantics.Runtime) { n.Delayed = 5 }), long, 0, nil},
-		"old dead":        {semantics.Runtime{DeadLetter: 4}, noon, 4, nil},
-		"more dead":       {semantics.Runtime{DeadLetter: 5}, noon, 4, []warning{deadLettersRise}},
-		"full":            {semantics.Runtime{SizeInBytes: 900 << 20}, noon, 0, []warning{nearQuota}},
-		"refused":         {semantics.Runtime{TransferDeadLetter: 1}, noon, 0, []warning{transfersFail}},
+		"fine":          {semantics.Runtime{}, noon, 0, nil},
+		"no receiver":   {waiting, long, 0, []warning{noReceiver}},
+		"just sent":     {with(func(n *semantics.Runtime) { n.AvailableSince = noon }), long, 0, nil},
+		"slow":          {waiting, noon.Add(-time.Second), 0, nil},
+		"session held":  {with(func(n *semantics.Runtime) { n.LockedSessions = 1 }), long, 0, nil},
+		"one is locked": {with(func(n *semantics.Runtime) { n.Locked = 1 }), long, 0, nil},
+		"delayed":       {with(func(n *semantics.Runtime) { n.Delayed = 5 }), long, 0, nil},
+		"old dead":      {semantics.Runtime{DeadLetter: 4}, noon, 4, nil},
+		"more dead":     {semantics.Runtime{DeadLetter: 5}, noon, 4, []warning{deadLettersRise}},
+		"full":          {semantics.Runtime{SizeInBytes: 900 << 20}, noon, 0, []warning{nearQuota}},
+		"refused":       {semantics.Runtime{TransferDeadLetter: 1}, noon, 0, []warning{transfersFail}},
 	} {
 		r := newRow(semantics.Entity{Name: "orders", Options: semantics.DefaultOptions()})
 		r.count(&c.n)

@@ -116,7 +116,7 @@ func begin(t *testing.T, s *entitiesOf) *watch {
 
 // pass lets time pass in a bubble of synctest, until everything waits again.
 func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the time of the bubble
+	<-time.After(d)
 	synctest.Wait()
 }
 

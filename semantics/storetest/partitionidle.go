@@ -141,6 +141,15 @@ func (h *fixture) wantCut(err error) {
 	}
 }
 
+// goesAfter expects that orders stays for so long, and is gone with all its partitions a minute later.
+func (h *fixture) goesAfter(d time.Duration) {
+	h.t.Helper()
+	h.ordersStay(d)
+	h.Advance(time.Minute)
+	h.sweep()
+	h.nothingLeft()
+}
+
 // nothingLeft checks that orders is gone with all its messages, and can be used again.
 func (h *fixture) nothingLeft() {
 	h.t.Helper()
@@ -240,10 +249,7 @@ func testIDLE_8_UseAtEveryStepOfARemoval(t *testing.T, h *fixture) {
 					t.Fatalf("removed at %s although %s was sent", at, keys[p])
 				}
 				h.wantCounts(4, 0, 0)
-				h.ordersStay(span)
-				h.Advance(time.Minute)
-				h.sweep()
-				h.nothingLeft()
+				h.goesAfter(span)
 			}
 		}
 	}
@@ -375,10 +381,7 @@ func testIDLE_8_LateSuspension(t *testing.T, h *fixture) {
 	h.ok(err)
 	h.same(isDone, true)
 	h.wantCounts(4, 0, 0)
-	h.ordersStay(span)
-	h.Advance(time.Minute)
-	h.sweep()
-	h.nothingLeft()
+	h.goesAfter(span)
 }
 
 // A sidecar that is late to resume a partition does not end the suspension by a later removal, which completes.
@@ -410,10 +413,7 @@ func testIDLE_8_LateResume(t *testing.T, h *fixture) {
 	h.ok(h.sendBy(partitioned.New(late), "new", keys[1]))
 	h.same(isDone, true)
 	h.wantCounts(4, 0, 0)
-	h.ordersStay(span)
-	h.Advance(time.Minute)
-	h.sweep()
-	h.nothingLeft()
+	h.goesAfter(span)
 }
 
 // A wait that is noted while all partitions are suspended keeps the queue.
@@ -433,10 +433,7 @@ func testIDLE_5_WaitNotedDuringARemoval(t *testing.T, h *fixture) {
 			continue
 		}
 		h.wantCounts(3, 0, 0)
-		h.ordersStay(span)
-		h.Advance(time.Minute)
-		h.sweep()
-		h.nothingLeft()
+		h.goesAfter(span)
 	}
 }
 

@@ -79,7 +79,7 @@ func TestSharedAccessKeys(t *testing.T) {
 		"listen to send":         send(connect(t, as(s, "receiver", "kr"))),
 		"listen to schedule":     schedule(connect(t, as(s, "receiver", "kr"))),
 		"wrong key":              send(connect(t, as(s, "sender", "wrong"))),
-		"rule that is not there": send(connect(t, as(s, "nobody", "ks"))),
+		"unknown rule": send(connect(t, as(s, "nobody", "ks"))),
 	} {
 		if codeOf(err) != azservicebus.CodeUnauthorizedAccess {
 			t.Errorf("%s: %v", name, err)

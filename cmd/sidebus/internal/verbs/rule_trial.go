@@ -258,61 +258,14 @@ func copiesText(n int) string {
 
 // explained is the JSON form of an explanation.
 type explained struct {
-	Rule    string            `json:"rule"`
-	Matches bool              `json:"matches"`
-	Failure string            `json:"failure,omitempty"`
-	Steps   []explainedStep   `json:"steps"`
-	Changes []explainedChange `json:"changes"`
-	Copy    json.RawMessage   `json:"copy,omitempty"` // what the subscription gets
-}
-
-type explainedStep struct {
-	Depth   int             `json:"depth"`
-	Text    string          `json:"text"`
-	Outcome string          `json:"outcome"`
-	Failure string          `json:"failure,omitempty"`
-	Seen    []explainedSeen `json:"seen"`
-}
-
-type explainedSeen struct {
-	Property string `json:"property"`
-	Value    string `json:"value"`
-}
-
-type explainedChange struct {
-	Statement string `json:"statement"`
-	Property  string `json:"property"`
-	Before    string `json:"before"`
-	After     string `json:"after"`
+	Rule string `json:"rule"`
+	filter.Report
+	Copy json.RawMessage `json:"copy,omitempty"` // what the subscription gets
 }
 
 // document prints an explanation as one line of JSON.
 func (t *ruleTrial) document(e *filter.Explanation) error {
-	all := explained{
-		Rule:    e.Rule,
-		Matches: e.Matches,
-		Failure: errorText(e.Failure),
-		Steps:   []explainedStep{},
-		Changes: []explainedChange{},
-	}
-	for _, s := range e.Steps {
-		step := explainedStep{
-			Depth:   s.Depth,
-			Text:    s.Text,
-			Outcome: s.Truth.String(),
-			Failure: errorText(s.Err),
-			Seen:    []explainedSeen{},
-		}
-		for _, seen := range s.Seen {
-			step.Seen = append(step.Seen, explainedSeen{seen.Property, seen.String()})
-		}
-		all.Steps = append(all.Steps, step)
-	}
-	for _, c := range e.Changes {
-		all.Changes = append(
-			all.Changes, explainedChange{c.Statement, c.Before.Property, c.Before.String(), c.After.String()},
-		)
-	}
+	all := explained{Rule: e.Rule, Report: e.Report()}
 	if e.Copy != nil {
 		made, err := wire.MessageFrom(e.Copy)
 		if err != nil {
@@ -327,11 +280,4 @@ func (t *ruleTrial) document(e *filter.Explanation) error {
 		return err
 	}
 	return t.o.line(bytes.TrimSuffix(line.Bytes(), []byte("\n")))
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

@@ -257,7 +257,7 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		{"no section", []byte{0x40}, "0x40 where a section must begin"},
 		{"cut section", sections(data...)[:3], "ends early"},
 		{"unknown section", sections(uint64(0x99), "x"), "0x99"},
-		{"data that is no binary", sections(uint64(0x75), "x"), "not binary"},
+		{"data with another type than binary", sections(uint64(0x75), "x"), "not binary"},
 		{"properties that are no list", sections(uint64(0x73), "x"), "0x73"},
 		{"value", sections(uint64(0x77), "x"), "amqp-value"},
 		{"sequence", sections(codec.Symbol("amqp:amqp-sequence:list"), codec.List{}), "amqp-sequence"},
