@@ -83,17 +83,11 @@ func NewConsole(
 	c := &Console{
 		config: config, broker: broker, readiness: readiness.New(checker, broker, logger), opened: make(chan struct{}),
 	}
-	measures, err := obs.NewMetrics(metrics, broker, 0)
+	process := obs.Sidecar{Version: config.Version, Commit: config.Commit}
+	measures, calls, err := measure(metrics, broker, 0, process, c.readiness, logger)
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
-	if err := obs.RegisterSidecar(metrics, obs.Sidecar{
-		Version: config.Version, Commit: config.Commit, StoreUp: c.readiness.StoreUp,
-	}); err != nil {
-		return nil, fmt.Errorf("console: %w", err)
-	}
-	calls := obs.NewCalls(measures, logger)
-	calls.OnOutage = c.readiness.CheckSoon
 	messages := grpcapi.NewMessages(broker, measures, grpcapi.OverHTTP, make(chan struct{}))
 	api, err := httpapi.New(
 		messages, grpcapi.NewSessions(broker), grpcapi.NewTransactions(messages), grpcapi.NewAdmin(broker),

@@ -60,28 +60,24 @@ func New(
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	measures, err := obs.NewMetrics(metrics, broker, max(config.MetricsEntities, 0))
+	store := readiness.New(checker, broker, logger)
+	measures, calls, err := measure(metrics, broker, max(config.MetricsEntities, 0), obs.Sidecar{
+		Version: config.Version, Commit: config.Commit, Entities: config.Entities, Sharer: config.Sharer,
+		MaxEntities: config.MetricsEntities,
+	}, store, logger)
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	measures.Traces = traces.New(config.Tracing)
 	p := &Proxy{
 		config: config, broker: broker, logger: logger,
-		readiness: readiness.New(checker, broker, logger),
+		readiness: store,
 		responses: response.NewTracker(logger),
 		admission: admission.New(admission.Config{
 			MaxConnections: config.MaxConnections, MaxMemory: config.RequestMemory, ReadTimeout: config.RequestTime,
 		}, measures, logger),
 		opened: make(chan struct{}), stopping: make(chan struct{}),
 	}
-	if err := obs.RegisterSidecar(metrics, obs.Sidecar{
-		Version: config.Version, Commit: config.Commit, StoreUp: p.readiness.StoreUp,
-		Entities: config.Entities, Sharer: config.Sharer, MaxEntities: config.MetricsEntities,
-	}); err != nil {
-		return nil, fmt.Errorf("proxy: %w", err)
-	}
-	calls := obs.NewCalls(measures, logger)
-	calls.OnOutage = p.readiness.CheckSoon
 	if p.push, err = push.New(config.Handlers, broker, config.Authorizer, measures, logger); err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}

@@ -81,18 +81,13 @@ func NewScaler(
 		config: config, logger: logger, broker: broker, opened: make(chan struct{}), stopping: make(chan struct{}),
 	}
 	s.readiness = readiness.New(checker, s.broker, logger)
-	measures, err := obs.NewMetrics(metrics, s.broker, 0)
+	measures, calls, err := measure(metrics, s.broker, 0, obs.Sidecar{
+		Version: config.Version, Commit: config.Commit, Entities: store, Sharer: sharer,
+		MaxEntities: config.MetricsEntities,
+	}, s.readiness, logger)
 	if err != nil {
 		return nil, fmt.Errorf("scaler: %w", err)
 	}
-	if err := obs.RegisterSidecar(metrics, obs.Sidecar{
-		Version: config.Version, Commit: config.Commit, StoreUp: s.readiness.StoreUp, Entities: store, Sharer: sharer,
-		MaxEntities: config.MetricsEntities,
-	}); err != nil {
-		return nil, fmt.Errorf("scaler: %w", err)
-	}
-	calls := obs.NewCalls(measures, logger)
-	calls.OnOutage = s.readiness.CheckSoon
 	s.admission = admission.New(admission.Config{
 		MaxConnections: maxScalerConnections, MaxMemory: maxScalerMemory, ReadTimeout: scalerRequestTime,
 	}, measures, logger)

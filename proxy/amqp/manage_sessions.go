@@ -84,9 +84,10 @@ func (m *management) listSessions(ctx context.Context, args *arguments) (codec.M
 	if err != nil {
 		return nil, err
 	}
-	rows, err := window(skip, min(top, semantics.MaxPageSize), func(token string) ([]semantics.SessionRow, string, error) {
+	list := func(token string) ([]semantics.SessionRow, string, error) {
 		return m.connection.server.Broker.ListSessions(ctx, m.at.path, semantics.MaxPageSize, token, filter)
-	})
+	}
+	rows, err := window(skip, min(top, semantics.MaxPageSize), list)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}

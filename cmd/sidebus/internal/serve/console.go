@@ -78,16 +78,17 @@ func (c *Console) Run(ctx context.Context, to terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	done, announcing := make(chan struct{}), sync.WaitGroup{}
-	announcing.Go(func() { c.announce(console, opened.What, logger, done) })
+	ctx, end := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { c.announce(ctx, console, opened.What, logger) })
 	err = console.Run(ctx)
-	close(done)
-	announcing.Wait()
+	end()
+	beside.Wait()
 	logger.Info("stopped")
 	return err
 }
 
-func (c *Console) announce(console *proxy.Console, store string, logger *slog.Logger, done <-chan struct{}) {
+func (c *Console) announce(ctx context.Context, console *proxy.Console, store string, logger *slog.Logger) {
 	select {
 	case <-console.Opened():
 		addr := addressText(console.Addr())
@@ -99,7 +100,7 @@ func (c *Console) announce(console *proxy.Console, store string, logger *slog.Lo
 			consoleStartLine, "version", version.Text(), "addr", addr, "url", scheme+addr+"/ui/", "store", store,
 			"namespace", c.Namespace,
 		)
-	case <-done:
+	case <-ctx.Done():
 	}
 }
 
