@@ -75,11 +75,11 @@ func TestSharedAccessKeys(t *testing.T) {
 	must(t, schedule(connect(t, as(s, "sender", "ks"))))
 	must(t, receive(connect(t, as(s, "receiver", "kr"))))
 	for name, err := range map[string]error{
-		"send to receive":        receive(connect(t, as(s, "sender", "ks"))),
-		"listen to send":         send(connect(t, as(s, "receiver", "kr"))),
-		"listen to schedule":     schedule(connect(t, as(s, "receiver", "kr"))),
-		"wrong key":              send(connect(t, as(s, "sender", "wrong"))),
-		"unknown rule": send(connect(t, as(s, "nobody", "ks"))),
+		"send to receive":    receive(connect(t, as(s, "sender", "ks"))),
+		"listen to send":     send(connect(t, as(s, "receiver", "kr"))),
+		"listen to schedule": schedule(connect(t, as(s, "receiver", "kr"))),
+		"wrong key":          send(connect(t, as(s, "sender", "wrong"))),
+		"unknown rule":       send(connect(t, as(s, "nobody", "ks"))),
 	} {
 		if codeOf(err) != azservicebus.CodeUnauthorizedAccess {
 			t.Errorf("%s: %v", name, err)
