@@ -60,34 +60,28 @@
 --@include base/slice
 --@include base/text
 --@include duplicate/open_history
---@include entity/can_receive
---@include entity/can_send
 --@include intake/append_message
---@include intake/load_of_send
---@include intake/refuse
---@include intake/reserve
 --@include intake/store_call
---@include lock/position_of_lock
 --@include log/shorter_ttl
 --@include log/size_and_ttl
 --@include request/read_request
 --@include request/repeat_answer
 --@include request/save_answer
---@include schedule/find_scheduled
 --@include schedule/remove_scheduled
 --@include schedule/schedule_message
---@include session/held_session
---@include session/refuse_state
 --@include session/remove_state
 --@include session/session_record
 --@include session/touch_session
 --@include session/write_state
 --@include transaction/close_member
---@include transaction/open_intake
+--@include transaction/longer_by
 --@include transaction/open_members
 --@include transaction/refuse_unfenced
 --@include transaction/open_quota
 --@include transaction/read_operations
+--@include transaction/refuse_cancel
+--@include transaction/refuse_send
+--@include transaction/refuse_set_state
 --@include transaction/refuse_settlement
 --@include transaction/settle
 local now, awaited = now_ms(ARGV[1])
@@ -109,113 +103,18 @@ if repeated then
 end
 local operations, quotas = read_operations(ARGV, 7 + entities), {}
 
--- lacks_quota reports whether so many bytes more may be too many, and the bytes of a topic must be added up first.
-local function lacks_quota(quota, more)
-  return quota.most_bytes and not quota.is_exact and quota.held + more > quota.max_bytes
-end
-
-local function refuse_send(member, operation)
-  local queue, quota = member.queue, open_quota(quotas, member, KEYS, lists)
-  if queue.is_topic ~= (operation.first == "topic") or not quota or queue.owner ~= queue.entity then
-    return { "ENTITY_NOT_FOUND" }
-  end
-  open_intake(member, quota)
-  local load = load_of_send(quota, ARGV, operation.from, operation.count, 6)
-  if lacks_quota(quota, load.bytes or 0) then
-    return { "NEEDS_ALL" }
-  end
-  local refused = refuse(quota, load)
-  if not refused then
-    reserve(quota, load)
-    operation.load = load
-  end
-  return refused
-end
-
-local function refuse_cancel(member, operation)
-  local queue, missing = member.queue, nil
-  if not can_send(queue.status) then
-    return { "ENTITY_DISABLED", queue.status }
-  end
-  local wanted = slice(ARGV, operation.from, operation.from + operation.count - 1)
-  operation.members, missing = find_scheduled(queue, wanted)
-  queue.cancelled = queue.cancelled or {}
-  local forgets = redis.call("HGET", queue.entity, "forget_on_cancel") == "1"
-  for i, number in ipairs(#missing == 0 and wanted or {}) do
-    if queue.cancelled[operation.members[i]] then
-      missing[#missing + 1] = number
-    end
-    queue.cancelled[operation.members[i]] = true
-    queue.forgotten[tonumber(number)] = forgets
-  end
-  return #missing > 0 and { "MESSAGE_NOT_FOUND", unpack(missing) } or nil
-end
-
-local function refuse_set(member, operation)
-  local queue, size = member.queue, operation.count > 0 and tonumber(ARGV[operation.from + 1]) or nil
-  if queue.is_topic then
-    return { "ENTITY_NOT_FOUND" }
-  end
-  if not can_receive(queue.status) then
-    return { "ENTITY_DISABLED", queue.status }
-  end
-  if not queue.has_sessions then
-    return { "SESSION_NOT_SUPPORTED" }
-  end
-  local quota = open_quota(quotas, member, KEYS, lists)
-  if not quota then
-    return { "ENTITY_NOT_FOUND" }
-  end
-  if (size or 0) > quota.max_message_bytes then
-    return { "SESSION_STATE_TOO_LARGE", size, quota.max_message_bytes }
-  end
-  operation.session = held_session(queue, operation.token)
-  if not operation.session then
-    return { "SESSION_LOCK_LOST" }
-  end
-  local record = session_record(queue, operation.session)
-  local refused, detail = refuse_state(queue, record, tonumber(operation.first), size and limit or math.huge)
-  if refused then
-    return { refused, detail }
-  end
-  local more = math.max((size or 0) - record.state_size, 0)
-  if lacks_quota(quota, more) then
-    return { "NEEDS_ALL" }
-  end
-  if more > 0 and quota.held + more > quota.max_bytes then
-    return { "ENTITY_FULL", "bytes", text(quota.held + more), text(quota.max_bytes), text(quota.dead_bytes) }
-  end
-  quota.held = quota.held + more
-  if size and record.version == 0 then
-    queue.new_states = (queue.new_states or 0) + 1
-  end
-  return nil
-end
-
 local function refuse_operation(member, operation)
   local verb = operation.verb
   if not member.queue then
     return { "ENTITY_NOT_FOUND" }
   elseif verb == "send" then
-    return refuse_send(member, operation)
+    return refuse_send(member, operation, open_quota(quotas, member, KEYS, lists), ARGV)
   elseif verb == "cancel" then
-    return refuse_cancel(member, operation)
+    return refuse_cancel(member.queue, operation, ARGV)
   elseif verb == "set_state" then
-    return refuse_set(member, operation)
+    return refuse_set_state(member.queue, operation, open_quota(quotas, member, KEYS, lists), limit, ARGV)
   end
   return refuse_settlement(member.queue, operation, ARGV)
-end
-
--- longer_by returns by how many bytes the messages of an operation are longer than their tokens say.
-local function longer_by(queue, operation)
-  local side, positions, longer = operation.sub == "" and queue.main or queue.dead, {}, 0
-  for i, lock in ipairs(slice(ARGV, operation.from, operation.from + operation.count - 1)) do
-    positions[i] = position_of_lock(lock)
-  end
-  for _, changes in ipairs(redis.call("HMGET", side.modified, unpack(positions))) do
-    longer = longer + (changes and string.match(changes, "^%-?%d+") or 0)
-  end
-  return longer
 end
 
 -- All topics whose size must be added up are asked for at once; what else may be refused is found out with it.
@@ -230,7 +129,7 @@ for i, operation in ipairs(operations) do
   elseif refused and #places == 0 then
     return { "REFUSED", i - 1, unpack(refused) }
   elseif not refused and bytes > 0 and (verb == "abandon" or verb == "dead_letter") then
-    bytes = bytes + longer_by(member.queue, operation)
+    bytes = bytes + longer_by(member.queue, operation, ARGV)
   end
 end
 if #places > 0 then
