@@ -21,7 +21,12 @@ import (
 // readPage returns the text of a page, by its path from the root.
 func readPage(t *testing.T, page string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", page))
+	return readFile(t, filepath.Join("..", page))
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,18 +325,44 @@ func TestPagesLinkToWhatExists(t *testing.T) {
 		}
 		pages = append(pages, more...)
 	}
-	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), match[1])); err != nil {
+		for _, match := range link.FindAllStringSubmatch(codeBlock.ReplaceAllString(readFile(t, page), ""), -1) {
+			target := page
+			if match[1] != "" {
+				target = filepath.Join(filepath.Dir(page), match[1])
+			}
+			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s: %v", page, match[1], err)
+				continue
+			}
+			if match[2] != "" && filepath.Ext(target) == ".md" && !slices.Contains(anchorsOf(readFile(t, target)), match[2]) {
+				t.Errorf("%s links to %s#%s: that page has no such heading", page, match[1], match[2])
 			}
 		}
 	}
+}
+
+// codeBlock finds what is no text of a page.
+var codeBlock = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+
+// anchorsOf returns the ids of a page: those that it sets, and those that GitHub derives from its headings.
+func anchorsOf(page string) []string {
+	page = codeBlock.ReplaceAllString(page, "")
+	var all []string
+	for _, match := range regexp.MustCompile(`<a id="([^"]+)">`).FindAllStringSubmatch(page, -1) {
+		all = append(all, match[1])
+	}
+	for _, match := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(page, -1) {
+		text := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(match[1], "$1")
+		text = regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(text), "")
+		id := strings.ReplaceAll(text, " ", "-")
+		for n := 1; slices.Contains(all, id); n++ {
+			id = fmt.Sprintf("%s-%d", strings.ReplaceAll(text, " ", "-"), n)
+		}
+		all = append(all, id)
+	}
+	return all
 }
 
 func TestOperationsListsEverySetting(t *testing.T) {
