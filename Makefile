@@ -266,8 +266,9 @@ test-image: redis buildah image-files ## Build both images with buildah and star
 test-otel: redis ## Trace messages over every wire to a collector of OpenTelemetry, which the test builds
 	cd test/otel && go test ./...
 
+AZURE_PYTHON := .tmp/azure-python/.installed
 .PHONY: test-azure
-test-azure: redis node npm test/azure/js/node_modules/.package-lock.json ## Run the official SDKs of Azure Service Bus for Go and JavaScript, unchanged, against the sidecar
+test-azure: redis node npm test/azure/js/node_modules/.package-lock.json $(AZURE_PYTHON) ## Run the official SDKs of Azure Service Bus for Go, JavaScript and Python, unchanged, against the sidecar
 	cd test/azure && go test ./...
 
 .PHONY: test-keda
@@ -370,12 +371,16 @@ clean: ## Remove what was built
 	rm -rf bin .tmp
 
 # What tests and examples need: found or installed, or the build stops here with the reason.
-.PHONY: redis python node java npm rabbitmq buildah chromium
-redis python node java npm rabbitmq buildah chromium:
+.PHONY: redis python venv node java npm rabbitmq buildah chromium
+redis python venv node java npm rabbitmq buildah chromium:
 	@test/install.sh $@
 
 $(WEB)/node_modules/.package-lock.json test/azure/js/node_modules/.package-lock.json: %/node_modules/.package-lock.json: %/package-lock.json | node npm
 	cd $* && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+$(AZURE_PYTHON): test/azure/python/requirements.txt | venv
+	python3 -m venv --clear $(@D) && $(@D)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: -r $<
 	@touch $@
 
 BULLMQ := test/bench/bullmq

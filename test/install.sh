@@ -2,6 +2,7 @@
 # Makes sure that a program the tests or the examples need is on PATH, and installs the system's package when it is not:
 #   test/install.sh redis     redis-server or valkey-server, at least version 7.0
 #   test/install.sh python    python3, which runs the Python example
+#   test/install.sh venv      python3 with the modules venv and pip, which install the SDK of Azure Service Bus for a test
 #   test/install.sh node      node, at least version 18, which runs the Node example
 #   test/install.sh java      java and javac of a JDK, at least version 17, which run the Java example
 #   test/install.sh npm       npm, which installs what a benchmark of other queues needs
@@ -11,7 +12,7 @@
 # Prints nothing when all is well, and exits 1 with the reason when it can do nothing.
 set -euo pipefail
 
-readonly what="${1:?usage: test/install.sh redis|python|node|java|npm|rabbitmq|buildah|chromium}" least=7 least_node=18 least_java=17 least_buildah=28 least_chromium=130
+readonly what="${1:?usage: test/install.sh redis|python|venv|node|java|npm|rabbitmq|buildah|chromium}" least=7 least_node=18 least_java=17 least_buildah=28 least_chromium=130
 # As test/console/browser/browser.mjs looks for them.
 readonly chromiums="chromium chromium-browser google-chrome google-chrome-stable"
 
@@ -60,6 +61,7 @@ fits() {
   case "$what" in
     redis) redis_fits ;;
     python) command -v python3 >/dev/null ;;
+    venv) python3 -c "import ensurepip, venv" 2>/dev/null ;;
     node) version_fits node "$least_node" ;;
     npm) command -v npm >/dev/null ;;
     # Debian puts it where only root looks.
@@ -94,13 +96,14 @@ install_package() {
 case "$what" in
   redis) brew=redis apt=redis-server hint="redis-server $least.0 (Debian, Ubuntu), redis (Fedora, Alpine, brew) or valkey" ;;
   python) brew=python3 apt=python3 hint=python3 ;;
+  venv) brew=python3 apt=python3-venv hint="python3 with venv (python3-venv on Debian and Ubuntu)" ;;
   node) brew=node apt=nodejs hint="Node.js $least_node or later" ;;
   java) brew=openjdk apt=default-jdk-headless hint="a JDK, version $least_java or later, with java and javac on PATH" ;;
   npm) brew=node apt=npm hint=npm ;;
   rabbitmq) brew=rabbitmq apt=rabbitmq-server hint="rabbitmq-server 3.10 or later" ;;
   buildah) brew=buildah apt=buildah hint="buildah 1.$least_buildah or later, on Linux" ;;
   chromium) brew=chromium apt=chromium hint="chromium (Debian, Fedora, Alpine, brew) or google-chrome, version $least_chromium or later, on PATH; the packages of Ubuntu only install a snap, so take google-chrome-stable from dl.google.com/linux there" ;;
-  *) echo "test/install.sh: redis, python, node, java, npm, rabbitmq, buildah or chromium, not $what" >&2; exit 2 ;;
+  *) echo "test/install.sh: redis, python, venv, node, java, npm, rabbitmq, buildah or chromium, not $what" >&2; exit 2 ;;
 esac
 
 if fits; then exit 0; fi

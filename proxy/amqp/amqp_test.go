@@ -98,7 +98,9 @@ func TestSettlementsOfUnusualClients(t *testing.T) {
 		t.Errorf("delivered %d", *third.DeliveryID)
 	}
 	c.send(&frame.Disposition{IsReceiver: true, First: 2, Last: 2, State: frame.Rejected{Error: &frame.Error{Condition: "mine", Description: "text"}}})
-	want[*frame.Disposition](c)
+	if r, ok := want[*frame.Disposition](c).State.(frame.Rejected); !ok || r.Error != nil {
+		t.Errorf("the outcome of a rejection: %+v", r)
+	}
 	dead := c.receiver("q/$deadletterqueue", 1)
 	f := c.frame()
 	m, err := convert.Message(f.Payload)

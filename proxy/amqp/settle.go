@@ -56,7 +56,22 @@ func canJoin(a, b settling) bool {
 	}
 }
 
-// settleOne runs one settlement and answers it: accepted whatever the client has asked for, or why it failed.
+// echo is the answer to a settlement that has succeeded: the outcome that the client has asked for. The SDKs for Python
+// and Java take another one for a failure, and rejected with an error too.
+func echo(asked frame.State) frame.State {
+	switch asked.(type) {
+	case frame.Modified:
+		return frame.Modified{}
+	case frame.Rejected:
+		return frame.Rejected{}
+	case nil:
+		return frame.Released{}
+	default:
+		return asked
+	}
+}
+
+// settleOne runs one settlement and answers it.
 func (r *receiver) settleOne(s settling) {
 	tokens := make([]semantics.LockToken, len(s.all))
 	for i, one := range s.all {
@@ -78,7 +93,7 @@ func (r *receiver) settleOne(s settling) {
 		byCode[code] = append(byCode[code], s.all[i])
 	}
 	for code, all := range byCode {
-		state := frame.State(frame.Accepted{})
+		state := echo(s.state)
 		if code != "" {
 			state = frame.Rejected{Error: linkError(codeError(r.source, code))}
 		}
