@@ -64,10 +64,10 @@ func appendPlain(b []byte, m *semantics.Message, beside *storagev1.Message) ([]b
 
 // besideOf returns what is not on the wire, nil for nothing.
 func besideOf(m *semantics.Message) *storagev1.Message {
-	if m.ScheduledAt.IsZero() && m.Forwarded == nil {
+	if m.ScheduledAt.IsZero() && m.Forwarded == nil && len(m.AMQP) == 0 {
 		return nil
 	}
-	beside := &storagev1.Message{}
+	beside := &storagev1.Message{Amqp: m.AMQP}
 	if !m.ScheduledAt.IsZero() {
 		beside.ScheduledMs = m.ScheduledAt.UnixMilli()
 	}
@@ -147,6 +147,7 @@ func decodeStored(blob string, m *semantics.Message) error {
 		CorrelationID: stored.CorrelationId, Subject: stored.Subject, To: stored.To, ReplyTo: stored.ReplyTo,
 		ReplyToSessionID: stored.ReplyToSessionId, ContentType: stored.ContentType, Body: stored.Body,
 		BodyKind: semantics.BodyKind(stored.BodyKind), //nolint:gosec // three values, written by this package
+		AMQP:     stored.Amqp,
 	}
 	if stored.ScheduledMs != 0 {
 		m.ScheduledAt = instantOf(stored.ScheduledMs)

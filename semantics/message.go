@@ -60,6 +60,10 @@ type Message struct {
 	Body             []byte
 	BodyKind         BodyKind
 
+	// AMQP is what an AMQP client sent that the other fields do not say, in a form that only package proxy/amqp knows:
+	// it returns the message to such clients as it came. Nil for nothing.
+	AMQP []byte
+
 	// Forwarded is how it came here from other entities; nil for what a sender hands over. It is not changed, but
 	// replaced.
 	Forwarded *Forwarded
@@ -198,7 +202,7 @@ func (r *Received) ForwardingSize() int64 {
 
 // HeaderSize is the bytes of all properties, broker and application ones: names and values (MSG-15).
 func (m *Message) HeaderSize() int64 {
-	n := m.textsSize()
+	n := m.textsSize() + len(m.AMQP)
 	for name, value := range m.Properties {
 		n += len(name) + value.Size()
 	}

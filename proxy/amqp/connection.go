@@ -133,7 +133,10 @@ func (c *connection) attach(l *engine.Link) *frame.Error {
 	address := ""
 	switch request := l.Request; {
 	case request.Target != nil && request.Target.IsCoordinator:
-		return &frame.Error{Condition: notImplemented, Description: "transactions over AMQP are not supported yet"}
+		if l.IsToClient {
+			return &frame.Error{Condition: notImplemented, Description: "a coordinator sends nothing"}
+		}
+		return c.attachCoordinator(l)
 	case l.IsToClient && request.Source != nil:
 		address = request.Source.Address
 	case !l.IsToClient && request.Target != nil:

@@ -204,9 +204,15 @@ func (c *client) credit(handle, count, credit uint32, drain bool) {
 // transfer sends a message and returns the state of its settlement.
 func (c *client) transfer(handle uint32, payload []byte) frame.State {
 	c.Helper()
+	return c.transferIn(handle, payload, nil)
+}
+
+// transferIn is transfer with a state, which is that of a transaction.
+func (c *client) transferIn(handle uint32, payload []byte, state frame.State) frame.State {
+	c.Helper()
 	id := c.next
 	c.next++
-	c.send(&frame.Transfer{Handle: handle, DeliveryID: &id, DeliveryTag: []byte{byte(id)}}, payload...)
+	c.send(&frame.Transfer{Handle: handle, DeliveryID: &id, DeliveryTag: []byte{byte(id)}, State: state}, payload...)
 	return want[*frame.Disposition](c).State
 }
 

@@ -97,6 +97,9 @@ func (c *connection) serve(l *engine.Link, at string, handle func(convert.Reques
 				continue
 			}
 			request, err := convert.ParseRequest(m.Payload)
+			if _, isIn := m.State.(frame.Transactional); isIn && err == nil {
+				err = semantics.Errorf(semantics.InvalidOperation, "a request to a node cannot be in a transaction")
+			}
 			if err != nil {
 				m.Settle(frame.Rejected{Error: linkError(err)})
 				continue

@@ -72,6 +72,10 @@ func (s *sender) send(transfers []*engine.Message) {
 			m.Settle(frame.Rejected{Error: linkError(err)})
 			continue
 		}
+		if state, ok := m.State.(frame.Transactional); ok {
+			m.Settle(s.sendInTransaction(state, messages))
+			continue
+		}
 		ready, calls = append(ready, m), append(calls, messages)
 	}
 	if len(ready) == 0 {
@@ -110,9 +114,6 @@ func (s *sender) send(transfers []*engine.Message) {
 func messagesOf(m *engine.Message) ([]*semantics.Message, error) {
 	if m.IsTooLarge {
 		return nil, semantics.Errorf(semantics.MessageSizeExceeded, "the message is larger than the link allows")
-	}
-	if _, ok := m.State.(frame.Transactional); ok {
-		return nil, semantics.Errorf(semantics.InvalidOperation, "transactions over AMQP are not supported yet")
 	}
 	encoded := [][]byte{m.Payload}
 	if m.Format == batchFormat {

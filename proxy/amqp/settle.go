@@ -73,6 +73,10 @@ func echo(asked frame.State) frame.State {
 
 // settleOne runs one settlement and answers it.
 func (r *receiver) settleOne(s settling) {
+	if state, ok := s.state.(frame.Transactional); ok {
+		r.settleInTransaction(s, state)
+		return
+	}
 	tokens := make([]semantics.LockToken, len(s.all))
 	for i, one := range s.all {
 		tokens[i] = one.Ref.(semantics.LockToken)
@@ -154,7 +158,7 @@ func (c *connection) verbOf(state frame.State) (verb, error) {
 		options, err := deadLetterOptions(s.Error)
 		return c.deadLettering(options), err
 	default:
-		return verb{}, semantics.Errorf(semantics.InvalidOperation, "transactions over AMQP are not supported yet")
+		return verb{}, semantics.Errorf(semantics.InvalidOperation, "a message cannot be settled with this state")
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/internal/admission"
-	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/wire"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -42,7 +41,7 @@ func (s *Transactions) Transact(
 		return nil, err
 	}
 	traced.End(result.Operations, nil)
-	s.count(result.Operations, result.Results)
+	s.messages.metrics.Transacted(result)
 	return &sidebusv1.TransactResponse{Results: resultsFrom(result.Results), Repeated: result.Repeated}, nil
 }
 
@@ -93,7 +92,7 @@ func (s *Transactions) Commit(
 		return nil, err
 	}
 	traced.End(result.Operations, nil)
-	s.count(result.Operations, result.Results)
+	s.messages.metrics.Transacted(result)
 	return &sidebusv1.CommitResponse{Results: resultsFrom(result.Results), Repeated: result.Repeated}, nil
 }
 
@@ -126,27 +125,6 @@ func resultsFrom(results []broker.OperationResult) []*sidebusv1.OperationResult 
 		all[i] = &sidebusv1.OperationResult{Sent: sentFrom(r.Sent).GetResults(), StateVersion: r.Version}
 	}
 	return all
-}
-
-// settlementNames are the verbs of metrics.
-var settlementNames = map[semantics.OperationVerb]string{
-	semantics.OperationComplete: obs.Complete, semantics.OperationAbandon: obs.Abandon,
-	semantics.OperationDefer: obs.Defer, semantics.OperationDeadLetter: obs.DeadLetter,
-}
-
-// count counts what a transaction has done, as its verbs do.
-func (s *Transactions) count(operations []semantics.Operation, results []broker.OperationResult) {
-	metrics := s.messages.metrics
-	for i, o := range operations {
-		switch {
-		case o.Verb == semantics.OperationSend:
-			metrics.Sent(semantics.Target{Path: o.Source.Path, IsTopic: o.IsTopic}, o.Messages, results[i].Sent)
-		case o.Verb == semantics.OperationCancel:
-			metrics.Removed(o.Source.Path, obs.Cancel, int64(len(o.Numbers)))
-		case o.Verb.Settles():
-			metrics.CountSettled(o.Source, settlementNames[o.Verb], make([]semantics.Code, len(o.Tokens)))
-		}
-	}
 }
 
 // operationsOf translates operations. An error carries the position of the invalid one.

@@ -185,7 +185,7 @@ func clone(m *semantics.Message) semantics.Message {
 	} {
 		*text = strings.Clone(*text) // it may be a part of a request
 	}
-	c.Body = slices.Clone(m.Body)
+	c.Body, c.AMQP = slices.Clone(m.Body), slices.Clone(m.AMQP)
 	if m.Properties != nil {
 		c.Properties = make(map[string]semantics.Value, len(m.Properties))
 	}

@@ -59,6 +59,7 @@ func testFWD_1_KeepsWhatWasSent(_ *testing.T, h *fixture) {
 	sent := &semantics.Message{
 		MessageID: "id", SessionID: "s", PartitionKey: "s", CorrelationID: "c", Subject: "x", To: "to", ReplyTo: "r", ReplyToSessionID: "rs",
 		ContentType: "text/plain", TimeToLive: &ttl, ScheduledAt: h.in(-time.Hour), Body: []byte("b"), BodyKind: semantics.BodyJSON,
+		AMQP:       []byte{2, 0, 0xff},
 		Properties: properties{"p": semantics.Int64(1), "q": semantics.Null(), "RuleName": semantics.String("none")},
 	}
 	h.send(sent)

@@ -32,6 +32,7 @@ var messageTests = []ruleTest{
 	testMSG_20_SizeCountsBodyAndProperties,
 	testMSG_21_BatchSizeLimit,
 	testMSG_22_RefusedSendLeavesNoTrace,
+	testMSG_24_WhatOnlyAMQPHasIsKept,
 }
 
 func testMSG_1_MissingIDIsMade(t *testing.T, h *fixture) {
@@ -357,4 +358,30 @@ func testMSG_22_RefusedSendLeavesNoTrace(_ *testing.T, h *fixture) {
 	h.same(after, accessed)
 	h.refusedSend(semantics.MessageSizeExceeded, sized(1025))
 	h.same(h.send(sized(1024)), int64(2)) // no number was used up
+}
+
+func testMSG_24_WhatOnlyAMQPHasIsKept(_ *testing.T, h *fixture) {
+	h.create()
+	kept := []byte{2, 0, 0xff, 'x'}
+	alone, scheduled := text("alone"), text("scheduled")
+	alone.AMQP, scheduled.AMQP, scheduled.ScheduledAt = kept, kept, h.in(time.Hour)
+	h.send(alone)
+	h.send(text("first"), scheduled, text("last")) // small messages may share an entry
+	h.same(h.peek(orders)[0].Size, alone.Size())
+	h.same(alone.Size(), text("alone").Size()+int64(len(kept)))
+	m := h.receiveOne(orders)
+	h.same(m.AMQP, kept)
+	h.deadLetter(m)
+	h.same(h.receiveOne(deadOrders).AMQP, kept)
+	h.Advance(time.Hour)
+	for _, m := range h.receive(orders, 3) {
+		want := []byte(nil)
+		if m.MessageID == "scheduled" {
+			want = kept
+		}
+		h.same(m.AMQP, want)
+	}
+	large := text("large")
+	large.AMQP = make([]byte, semantics.MaxHeaderSize+1)
+	h.refusedSend(semantics.MessageSizeExceeded, large)
 }

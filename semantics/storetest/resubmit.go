@@ -61,6 +61,7 @@ func testMSG_17_ResubmittedIsNew(t *testing.T, h *fixture) {
 	sent := &semantics.Message{
 		MessageID: "id", SessionID: "s", PartitionKey: "s", CorrelationID: "c", Subject: "x", To: "to", ReplyTo: "r", ReplyToSessionID: "rs",
 		ContentType: "text/plain", ScheduledAt: h.in(-time.Hour), Properties: properties{"p": semantics.Int64(1)}, Body: []byte("b"), BodyKind: semantics.BodyText,
+		AMQP: []byte{2, 0, 0xff},
 	}
 	h.send(sent)
 	h.abandon(orders, h.receiveOne(orders))

@@ -88,7 +88,7 @@ func testTOPIC_1_CopyIsWhatWasSent(_ *testing.T, h *fixture) {
 	sent := &semantics.Message{
 		MessageID: "id", SessionID: "s", PartitionKey: "s", CorrelationID: "c", Subject: "x", To: "to", ReplyTo: "r", ReplyToSessionID: "rs",
 		ContentType: "text/plain", TimeToLive: ptr(time.Hour), Properties: properties{"p": semantics.Int64(1), "q": semantics.Null()},
-		Body: []byte("{}"), BodyKind: semantics.BodyJSON,
+		Body: []byte("{}"), BodyKind: semantics.BodyJSON, AMQP: []byte{2, 0, 0xff},
 	}
 	h.publish(sent)
 	want := semantics.Received{

@@ -5,10 +5,31 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // shortLife is the time to live below which a message is counted as short-lived (TTL-14).
 const shortLife = time.Second
+
+// settlementNames are the verbs of metrics.
+var settlementNames = map[semantics.OperationVerb]string{
+	semantics.OperationComplete: Complete, semantics.OperationAbandon: Abandon,
+	semantics.OperationDefer: Defer, semantics.OperationDeadLetter: DeadLetter,
+}
+
+// Transacted counts what a transaction has done, as its verbs do.
+func (m *Metrics) Transacted(result *broker.TransactionResult) {
+	for i, o := range result.Operations {
+		switch {
+		case o.Verb == semantics.OperationSend:
+			m.Sent(semantics.Target{Path: o.Source.Path, IsTopic: o.IsTopic}, o.Messages, result.Results[i].Sent)
+		case o.Verb == semantics.OperationCancel:
+			m.Removed(o.Source.Path, Cancel, int64(len(o.Numbers)))
+		case o.Verb.Settles():
+			m.CountSettled(o.Source, settlementNames[o.Verb], make([]semantics.Code, len(o.Tokens)))
+		}
+	}
+}
 
 // Sent counts the outcomes of a send. results are those of the first messages: a send that stored nothing has none.
 func (m *Metrics) Sent(target semantics.Target, messages []*semantics.Message, results []semantics.SendResult) {

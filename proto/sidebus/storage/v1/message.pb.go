@@ -233,7 +233,9 @@ type Message struct {
 	// When the sender wanted it enqueued, in ms since 1970; 0: at once (SCHED-1).
 	ScheduledMs int64 `protobuf:"varint,13,opt,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"`
 	// How it came here from another entity. Absent: a sender sent it here.
-	Forwarded     *Forwarded `protobuf:"bytes,14,opt,name=forwarded,proto3" json:"forwarded,omitempty"`
+	Forwarded *Forwarded `protobuf:"bytes,14,opt,name=forwarded,proto3" json:"forwarded,omitempty"`
+	// What an AMQP client sent that no field says (semantics.Message.AMQP). Empty: nothing.
+	Amqp          []byte `protobuf:"bytes,15,opt,name=amqp,proto3" json:"amqp,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -362,6 +364,13 @@ func (x *Message) GetScheduledMs() int64 {
 func (x *Message) GetForwarded() *Forwarded {
 	if x != nil {
 		return x.Forwarded
+	}
+	return nil
+}
+
+func (x *Message) GetAmqp() []byte {
+	if x != nil {
+		return x.Amqp
 	}
 	return nil
 }
@@ -664,7 +673,7 @@ var File_sidebus_storage_v1_message_proto protoreflect.FileDescriptor
 
 const file_sidebus_storage_v1_message_proto_rawDesc = "" +
 	"\n" +
-	" sidebus/storage/v1/message.proto\x12\x12sidebus.storage.v1\"\xca\x04\n" +
+	" sidebus/storage/v1/message.proto\x12\x12sidebus.storage.v1\"\xde\x04\n" +
 	"\aMessage\x12\x1d\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tR\tmessageId\x12\x1d\n" +
@@ -684,7 +693,8 @@ const file_sidebus_storage_v1_message_proto_rawDesc = "" +
 	"\x04body\x18\v \x01(\fR\x04body\x12A\n" +
 	"\tbody_kind\x18\f \x01(\x0e2$.sidebus.storage.v1.Message.BodyKindR\bbodyKind\x12!\n" +
 	"\fscheduled_ms\x18\r \x01(\x03R\vscheduledMs\x12;\n" +
-	"\tforwarded\x18\x0e \x01(\v2\x1d.sidebus.storage.v1.ForwardedR\tforwarded\")\n" +
+	"\tforwarded\x18\x0e \x01(\v2\x1d.sidebus.storage.v1.ForwardedR\tforwarded\x12\x12\n" +
+	"\x04amqp\x18\x0f \x01(\fR\x04amqp\")\n" +
 	"\bBodyKind\x12\t\n" +
 	"\x05BYTES\x10\x00\x12\b\n" +
 	"\x04TEXT\x10\x01\x12\b\n" +

@@ -98,7 +98,7 @@ func TestDecimals(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		value any
-		want  string // empty: refused
+		want  string
 	}{
 		{codec.Decimal32{0x32, 0x80, 0, 0x01}, "1"},
 		{codec.Decimal32{0xb2, 0x00, 0, 0x19}, "-2.5"},
@@ -106,16 +106,14 @@ func TestDecimals(t *testing.T) {
 		{codec.Decimal64{0x31, 0xc0, 0, 0, 0, 0, 0, 0x2a}, "42"},
 		{codec.Decimal64{0x31, 0xe0, 0, 0, 0, 0, 0, 0x2a}, "420"},
 		{decimal128("30400000000000000000000000000000"), "0"},
-		{decimal128("78000000000000000000000000000000"), ""}, // infinite
-		{decimal128("7c000000000000000000000000000000"), ""}, // not a number
-		{decimal128("5ffe0000000000000000000000000001"), ""}, // 10 to the 6111
-		{decimal128("00000000000000000000000000000001"), ""}, // 10 to the -6176
+		{decimal128("78000000000000000000000000000000"), "Infinity"},
+		{decimal128("f8000000000000000000000000000000"), "-Infinity"},
+		{decimal128("7c000000000000000000000000000000"), "NaN"},
+		{decimal128("5ffe0000000000000000000000000001"), "1E6111"},
+		{decimal128("00000000000000000000000000000001"), "1E-6176"},
 	} {
 		got, err := convert.Value("p", row.value)
-		switch {
-		case row.want == "" && semantics.CodeOf(err) != semantics.InvalidArgument:
-			t.Errorf("%x: %+v, %v", row.value, got, err)
-		case row.want != "" && (err != nil || got.Text() != row.want):
+		if err != nil || got.Text() != row.want {
 			t.Errorf("%x is %q, %v, want %s", row.value, got.Text(), err, row.want)
 		}
 	}
@@ -125,21 +123,141 @@ func TestDecimals(t *testing.T) {
 	}
 }
 
-func TestOtherValuesAreRefused(t *testing.T) {
+func TestCollectionsAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, value := range []any{
-		codec.List{},
-		codec.Map{},
-		codec.Array{},
-		described(codec.Symbol("mine"), int64(1)), described(uint64(7), "x"),
-		codec.Timestamp(253_402_300_800_000),
-	} {
+	for _, value := range []any{codec.List{}, codec.Map{}, codec.Array{}, described(uint64(7), codec.List{})} {
 		if _, err := convert.Value("p", value); semantics.CodeOf(err) != semantics.InvalidArgument {
 			t.Errorf("%#v: %v", value, err)
 		}
 	}
-	if got, err := convert.Value("p", codec.Symbol("s")); err != nil || got != semantics.String("s") {
-		t.Errorf("a symbol becomes %+v, %v", got, err)
+}
+
+// TestMSG_24_TypesThatOnlyAMQPHas has each of them as other clients see it, and as it comes back.
+func TestMSG_24_TypesThatOnlyAMQPHas(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		amqp any
+		want semantics.Value
+	}{
+		{codec.Symbol("s"), semantics.String("s")},
+		{codec.Decimal32{0x32, 0x80, 0, 0x01}, text(t, semantics.TypeDecimal, "1")},
+		{codec.Decimal64{0x31, 0xc0, 0, 0, 0, 0, 0, 0x2a}, text(t, semantics.TypeDecimal, "42")},
+		{decimal128("7c000000000000000000000000000000"), semantics.String("NaN")},
+		{decimal128("5ffe0000000000000000000000000001"), semantics.String("1E6111")},
+		{codec.Timestamp(253_402_300_800_000), semantics.Int64(253_402_300_800_000)},
+		{described(codec.Symbol("mine"), int64(1)), semantics.Int64(1)},
+		{described(uint64(7), codec.Symbol("x")), semantics.String("x")},
+		{described("com.microsoft:timespan", int64(5)), integer(t, semantics.TypeTimeSpan, 5)},
+		{described(codec.Symbol("com.microsoft:datetime-offset"), int64(math.MaxInt64)), semantics.Int64(math.MaxInt64)},
+	} {
+		sent := sections(uint64(0x74), codec.Map{codec.Entry("p", row.amqp), codec.Entry("q", int32(1))}, uint64(0x75), []byte{})
+		m, err := convert.Message(sent)
+		if err != nil || m.Properties["p"] != row.want {
+			t.Errorf("%#v becomes %+v, %v, want %+v", row.amqp, m, err, row.want)
+			continue
+		}
+		back := func() any {
+			s, err := convert.Parse(convert.Encode(&semantics.Received{Message: *m}, convert.View{}))
+			if err != nil || s.Application.Get("q") != int32(1) {
+				t.Errorf("%#v: %v, %v", row.amqp, s, err)
+			}
+			return s.Application.Get("p")
+		}
+		if got := back(); !reflect.DeepEqual(got, row.amqp) {
+			t.Errorf("%#v comes back as %#v", row.amqp, got)
+		}
+		m.Properties["p"] = semantics.Bool(true)
+		if got := back(); got != true {
+			t.Errorf("%#v, changed, comes back as %#v", row.amqp, got)
+		}
+	}
+}
+
+// TestMSG_24_BodiesComeBackAsTheyCame has each kind of body, and what other clients receive.
+func TestMSG_24_BodiesComeBackAsTheyCame(t *testing.T) {
+	t.Parallel()
+	value := func(v any) []byte { return sections(uint64(0x77), v) }
+	sequences := sections(uint64(0x76), codec.List{int32(1), "a"}, uint64(0x76), codec.List{codec.Symbol("b")})
+	pieces := sections(uint64(0x75), []byte("a"), uint64(0x75), []byte("b"))
+	for name, row := range map[string]struct {
+		sent, body []byte
+		kind       semantics.BodyKind
+	}{
+		"data":      {sections(uint64(0x75), []byte("x")), []byte("x"), semantics.BodyBytes},
+		"pieces":    {pieces, pieces, semantics.BodyBytes},
+		"text":      {value("ä"), []byte("ä"), semantics.BodyText},
+		"no text":   {value(""), []byte{}, semantics.BodyText},
+		"binary":    {value([]byte{1}), []byte{1}, semantics.BodyBytes},
+		"null":      {value(nil), value(nil), semantics.BodyBytes},
+		"number":    {value(int32(7)), value(int32(7)), semantics.BodyBytes},
+		"map":       {value(codec.Map{codec.Entry("a", 0.5)}), value(codec.Map{codec.Entry("a", 0.5)}), semantics.BodyBytes},
+		"sequences": {sequences, sequences, semantics.BodyBytes},
+	} {
+		m, err := convert.Message(row.sent)
+		if err != nil || !bytes.Equal(m.Body, row.body) || m.BodyKind != row.kind {
+			t.Errorf("%s: %+v, %v", name, m, err)
+			continue
+		}
+		if got := convert.Encode(&semantics.Received{Message: *m}, convert.View{}); !bytes.HasSuffix(got, row.sent) {
+			t.Errorf("%s: %x comes back as %x", name, row.sent, got)
+		}
+	}
+}
+
+// TestMSG_24_SectionsComeBackAsTheyCame has what only AMQP has, besides types and bodies.
+func TestMSG_24_SectionsComeBackAsTheyCame(t *testing.T) {
+	t.Parallel()
+	id := codec.UUID{15: 7}
+	properties := codec.List{
+		id, []byte("user"), "to", "subject", "reply", uint64(9), codec.Symbol("text/x"), codec.Symbol("gzip"),
+		codec.Timestamp(2000), codec.Timestamp(1000), "s", uint32(3), "rs",
+	}
+	sent := sections(
+		uint64(0x70), codec.List{true, uint8(7), uint32(500), true, uint32(0)},
+		uint64(0x71), codec.Map{codec.Named("d", int32(1)), codec.Named("x-opt-lock-token", "mine")},
+		uint64(0x72), codec.Map{
+			codec.Named("mine", codec.List{"a"}), codec.Named("x-opt-partition-key", nil), codec.Named("x-opt-sequence-number", int64(5)),
+			codec.Entry(uint64(1), "by number"),
+		},
+		uint64(0x73), properties, uint64(0x75), []byte("x"), uint64(0x78), codec.Map{codec.Named("f", "g")},
+	)
+	m, err := convert.Message(sent)
+	if err != nil || m.MessageID != "00000000-0000-0000-0000-000000000007" || m.CorrelationID != "9" {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	r := &semantics.Received{Message: *m, SequenceNumber: 1, DeliveryCount: 1, EnqueuedAt: time.UnixMilli(5000), LockToken: semantics.LockToken{1}}
+	s, err := convert.Parse(convert.Encode(r, convert.View{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	properties[8] = codec.Timestamp(1500) // creation and lifetime; that is what clients take it for
+	for name, row := range map[string][2]any{
+		"header":               {s.Header, codec.List{true, uint8(7), uint32(500), true, uint32(0)}},
+		"delivery annotations": {s.DeliveryAnnotations, codec.Map{codec.Named("x-opt-lock-token", codec.UUID{1}), codec.Named("d", int32(1))}},
+		"annotations": {s.Annotations, codec.Map{
+			codec.Named("x-opt-sequence-number", int64(1)), codec.Named("x-opt-enqueued-time", codec.Timestamp(5000)),
+			codec.Named("mine", codec.List{"a"}), codec.Named("x-opt-partition-key", nil), codec.Entry(uint64(1), "by number"),
+		}},
+		"properties": {s.Properties, properties},
+		"footer":     {s.Footer, codec.Map{codec.Named("f", "g")}},
+	} {
+		if !reflect.DeepEqual(row[0], row[1]) {
+			t.Errorf("%s: %#v, want %#v", name, row[0], row[1])
+		}
+	}
+	r.MessageID, r.CorrelationID = "new", "other" // as a resubmission and the action of a rule set them
+	if s, _ = convert.Parse(convert.Encode(r, convert.View{})); s.Properties[0] != "new" || s.Properties[5] != "other" {
+		t.Errorf("changed ids: %v", s.Properties)
+	}
+}
+
+func TestWhatIsKeptMayBeUnreadable(t *testing.T) {
+	t.Parallel()
+	for _, kept := range [][]byte{{9}, {1, 0xff}, {0, 0}} {
+		m := &semantics.Received{Message: semantics.Message{Body: []byte("x"), AMQP: kept}}
+		if got, err := convert.Message(convert.Encode(m, convert.View{})); err != nil || string(got.Body) != "x" {
+			t.Errorf("%x: %+v, %v", kept, got, err)
+		}
 	}
 }
 
@@ -238,7 +356,7 @@ func TestIDsOfOtherTypes(t *testing.T) {
 	for _, row := range []struct {
 		id   any
 		want string
-	}{{uint64(7), "7"}, {codec.UUID{15: 1}, "00000000-0000-0000-0000-000000000001"}, {"x", "x"}, {nil, ""}} {
+	}{{uint64(7), "7"}, {[]byte{1, 0xff}, "01ff"}, {codec.UUID{15: 1}, "00000000-0000-0000-0000-000000000001"}, {"x", "x"}, {nil, ""}} {
 		got, err := convert.Message(sections(uint64(0x73), codec.List{row.id, nil, nil, nil, nil, row.id}, uint64(0x75), []byte{}))
 		if err != nil || got.MessageID != row.want || got.CorrelationID != row.want {
 			t.Errorf("%v: %+v, %v", row.id, got, err)
@@ -259,9 +377,9 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		{"unknown section", sections(uint64(0x99), "x"), "0x99"},
 		{"data with another type than binary", sections(uint64(0x75), "x"), "not binary"},
 		{"properties that are no list", sections(uint64(0x73), "x"), "0x73"},
-		{"value", sections(uint64(0x77), "x"), "amqp-value"},
-		{"sequence", sections(codec.Symbol("amqp:amqp-sequence:list"), codec.List{}), "amqp-sequence"},
-		{"binary id", sections(append(data, uint64(0x73), codec.List{[]byte{1}})...), "messageId must be a string"},
+		{"sequence of another type", sections(codec.Symbol("amqp:amqp-sequence:list"), "x"), "0x76"},
+		{"value of 2 MiB", sections(uint64(0x77), strings.Repeat("x", 2<<20)), "amqp-value or amqp-sequence is"},
+		{"id of another type", sections(append(data, uint64(0x73), codec.List{true})...), "messageId must be a string"},
 		{"empty id", sections(append(data, uint64(0x73), codec.List{""})...), "messageId must not be empty"},
 		{"subject of another type", sections(append(data, uint64(0x73), codec.List{nil, nil, nil, int32(1)})...), "subject is a int32"},
 		{"ttl of another type", sections(append(data, uint64(0x70), codec.List{nil, nil, "x"})...), "timeToLive must be"},
@@ -278,7 +396,7 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		uint64(0x71), codec.Map{}, uint64(0x75), []byte("a"), uint64(0x75), []byte("b"), uint64(0x78), codec.Map{},
 		uint64(0x72), codec.Map{codec.Named("x-opt-partition-key", nil), codec.Named("x-opt-sequence-number", int64(5))},
 	))
-	if err != nil || string(got.Body) != "ab" || got.PartitionKey != "" {
+	if err != nil || got.PartitionKey != "" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -329,6 +447,8 @@ func FuzzMessage(f *testing.F) {
 		MessageID: "m", Properties: map[string]semantics.Value{"d": semantics.Double(1)}, Body: []byte("b"),
 	}}, convert.View{}))
 	f.Add(sections(uint64(0x74), codec.Map{codec.Entry("d", codec.Decimal32{0x6c, 0xb8, 0x96, 0x7f})}, uint64(0x75), []byte{}))
+	f.Add(sections(uint64(0x70), codec.List{true}, uint64(0x72), codec.Map{codec.Named("a", nil)}, uint64(0x76), codec.List{codec.Char('x')}))
+	f.Add(sections(uint64(0x73), codec.List{uint64(1), []byte("u")}, uint64(0x77), codec.Map{}, uint64(0x78), codec.Map{}))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		_, _ = convert.Batch(payload)
 		m, err := convert.Message(payload)
@@ -336,7 +456,8 @@ func FuzzMessage(f *testing.F) {
 			return
 		}
 		again, err := convert.Message(convert.Encode(&semantics.Received{Message: *m}, convert.View{}))
-		if err != nil || again.MessageID != m.MessageID || !bytes.Equal(again.Body, m.Body) || len(again.Properties) != len(m.Properties) {
+		if err != nil || again.MessageID != m.MessageID || !bytes.Equal(again.Body, m.Body) || again.BodyKind != m.BodyKind && len(m.AMQP) > 0 ||
+			len(again.Properties) != len(m.Properties) || !bytes.Equal(again.AMQP, m.AMQP) {
 			t.Fatalf("%+v becomes %+v, %v", m, again, err)
 		}
 	})

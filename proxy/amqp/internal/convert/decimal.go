@@ -3,6 +3,7 @@ package convert
 import (
 	"encoding/binary"
 	"math/big"
+	"strconv"
 	"strings"
 
 	"github.com/sidebus/sidebus/proxy/amqp/internal/codec"
@@ -20,9 +21,9 @@ var (
 	decimal128 = format{128, 14, 6176, 34}
 )
 
-// decimalValue converts a decimal number. It fails for infinities, for what is not a number, and for numbers that the
-// 64 characters of a decimal property do not hold.
-func decimalValue(value any) (semantics.Value, error) {
+// decimalValue converts a decimal number. One that the 64 characters of a decimal property do not hold becomes a text
+// with an exponent, and what is not a number, or infinite, becomes its name.
+func decimalValue(value any) semantics.Value {
 	var text string
 	switch v := value.(type) {
 	case codec.Decimal32:
@@ -32,24 +33,22 @@ func decimalValue(value any) (semantics.Value, error) {
 	case codec.Decimal128:
 		text = decimal128.text(v[:])
 	}
-	if text == "" {
-		return semantics.Value{}, semantics.Errorf(
-			semantics.InvalidArgument, "is a decimal that is not a number, or has more than 64 digits",
-		)
+	if v, err := semantics.TextOf(semantics.TypeDecimal, text); err == nil {
+		return v
 	}
-	return semantics.TextOf(semantics.TypeDecimal, text)
+	return semantics.String(text)
 }
 
 const maxZeros = 64 // more than a property has digits
 
-// text returns a number without exponent, empty if that is not possible.
+// text returns a number, without exponent if that takes at most maxZeros characters.
 func (f format) text(b []byte) string {
 	n := new(big.Int).SetBytes(b)
 	isNegative := n.Bit(f.bits-1) == 1
 	shift, lead := f.bits-1-f.exponentBits, int64(0)
 	if n.Bit(f.bits-2) == 1 && n.Bit(f.bits-3) == 1 {
 		if n.Bit(f.bits-4) == 1 && n.Bit(f.bits-5) == 1 {
-			return "" // infinite, or not a number
+			return name(isNegative, n.Bit(f.bits-6) == 1)
 		}
 		shift, lead = shift-2, 0b100
 	}
@@ -65,16 +64,17 @@ func (f format) text(b []byte) string {
 	if isNegative {
 		sign = "-"
 	}
+	scientific := sign + digits + "E" + strconv.Itoa(exponent)
 	switch {
 	case digits == "0" && (exponent > 0 || -exponent > maxZeros):
 		return sign + "0"
 	case exponent >= 0:
 		if exponent > maxZeros {
-			return ""
+			return scientific
 		}
 		digits += strings.Repeat("0", exponent)
 	case -exponent > maxZeros:
-		return ""
+		return scientific
 	default:
 		if missing := -exponent - len(digits) + 1; missing > 0 {
 			digits = strings.Repeat("0", missing) + digits
@@ -83,9 +83,21 @@ func (f format) text(b []byte) string {
 		digits = digits[:point] + "." + digits[point:]
 	}
 	if len(sign+digits) > maxZeros {
-		return ""
+		return scientific
 	}
 	return sign + digits
+}
+
+// name returns the name of what has no digits.
+func name(isNegative, isNaN bool) string {
+	switch {
+	case isNaN:
+		return "NaN"
+	case isNegative:
+		return "-Infinity"
+	default:
+		return "Infinity"
+	}
 }
 
 // fromDecimal returns a number as decimal128, or its text if it has too many digits.

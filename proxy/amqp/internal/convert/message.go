@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"encoding/hex"
 	"maps"
 	"slices"
 	"strconv"
@@ -25,18 +26,26 @@ const (
 
 // Fields of the header and the properties.
 const (
-	ttlField       = 2
-	idField        = 0
-	toField        = 2
-	subjectField   = 3
-	replyToField   = 4
-	correlation    = 5
-	contentType    = 6
-	expiryField    = 8
-	creationField  = 9
-	groupField     = 10
-	replyGroup     = 12
-	propertyFields = 13
+	durableField    = 0
+	priorityField   = 1
+	ttlField        = 2
+	acquirerField   = 3
+	countField      = 4
+	headerFields    = 5
+	idField         = 0
+	userField       = 1
+	toField         = 2
+	subjectField    = 3
+	replyToField    = 4
+	correlation     = 5
+	contentType     = 6
+	contentEncoding = 7
+	expiryField     = 8
+	creationField   = 9
+	groupField      = 10
+	groupSequence   = 11
+	replyGroup      = 12
+	propertyFields  = 13
 )
 
 // maxTTL is the longest that the header can say. Longer ones are the difference of two properties.
@@ -49,17 +58,18 @@ func Message(payload []byte) (*semantics.Message, error) {
 		return nil, err
 	}
 	m := &semantics.Message{}
-	if m.Body, err = s.body(); err != nil {
-		return nil, err
-	}
+	form := s.readBody(m)
 	if err := s.readProperties(m); err != nil {
 		return nil, err
 	}
 	if err := s.readTimes(m); err != nil {
 		return nil, err
 	}
-	m.Properties, err = Properties(s.Application)
-	return m, err
+	if m.Properties, err = Properties(s.Application); err != nil {
+		return nil, err
+	}
+	m.AMQP = s.rest(form)
+	return m, nil
 }
 
 // readProperties reads the properties and the partition key.
@@ -69,11 +79,11 @@ func (s *Sections) readProperties(m *semantics.Message) error {
 		field int
 		to    *string
 	}{{"messageId", idField, &m.MessageID}, {"correlationId", correlation, &m.CorrelationID}} {
-		text, err := idOf(id.name, field(s.Properties, id.field))
+		text, err := idOf(id.name, Field(s.Properties, id.field))
 		if err != nil {
 			return err
 		}
-		if id.field == idField && field(s.Properties, idField) != nil {
+		if id.field == idField && Field(s.Properties, idField) != nil {
 			if err := semantics.CheckMessageID(&text); err != nil {
 				return err
 			}
@@ -85,12 +95,12 @@ func (s *Sections) readProperties(m *semantics.Message) error {
 		value any
 		to    *string
 	}{
-		{"to", field(s.Properties, toField), &m.To},
-		{"subject", field(s.Properties, subjectField), &m.Subject},
-		{"replyTo", field(s.Properties, replyToField), &m.ReplyTo},
-		{"contentType", field(s.Properties, contentType), &m.ContentType},
-		{"sessionId", field(s.Properties, groupField), &m.SessionID},
-		{"replyToSessionId", field(s.Properties, replyGroup), &m.ReplyToSessionID},
+		{"to", Field(s.Properties, toField), &m.To},
+		{"subject", Field(s.Properties, subjectField), &m.Subject},
+		{"replyTo", Field(s.Properties, replyToField), &m.ReplyTo},
+		{"contentType", Field(s.Properties, contentType), &m.ContentType},
+		{"sessionId", Field(s.Properties, groupField), &m.SessionID},
+		{"replyToSessionId", Field(s.Properties, replyGroup), &m.ReplyToSessionID},
 		{"partitionKey", s.Annotations.Get(string(partitionKey)), &m.PartitionKey},
 	} {
 		if text.value == nil {
@@ -116,21 +126,23 @@ func idOf(name string, value any) (string, error) {
 		return strconv.FormatUint(v, 10), nil
 	case codec.UUID:
 		return semantics.UUID(v).String(), nil
+	case []byte:
+		return hex.EncodeToString(v), nil
 	default:
-		return "", semantics.InvalidField(name, "must be a string, a uuid or a ulong")
+		return "", semantics.InvalidField(name, "must be a string, a uuid, a ulong or a binary")
 	}
 }
 
 // readTimes reads how long a message lives and when it is to be enqueued.
 func (s *Sections) readTimes(m *semantics.Message) error {
-	if value := field(s.Header, ttlField); value != nil {
+	if value := Field(s.Header, ttlField); value != nil {
 		ms, ok := codec.Integer(value)
 		if !ok || ms < 0 || ms > maxTTL {
 			return semantics.InvalidField("timeToLive", "must be a uint of milliseconds")
 		}
 		ttl := time.Duration(ms) * time.Millisecond
-		expiry, hasExpiry := field(s.Properties, expiryField).(codec.Timestamp)
-		creation, hasCreation := field(s.Properties, creationField).(codec.Timestamp)
+		expiry, hasExpiry := Field(s.Properties, expiryField).(codec.Timestamp)
+		creation, hasCreation := Field(s.Properties, creationField).(codec.Timestamp)
 		if ms == maxTTL && hasExpiry && hasCreation && expiry > creation {
 			ttl = semantics.Never
 			longest := codec.Timestamp(semantics.Never / time.Millisecond)
@@ -195,30 +207,41 @@ type View struct {
 
 // Encode writes a message for a client.
 func Encode(m *semantics.Received, view View) []byte {
-	b := make([]byte, 0, 512+len(m.Body))
-	b = appendSection(b, headerSection, header(m, view))
+	kept := keptOf(m.AMQP)
+	b := make([]byte, 0, 512+len(m.Body)+len(m.AMQP))
+	b = appendSection(b, headerSection, header(m, view, kept))
+	delivery := kept.DeliveryAnnotations
 	if !m.LockToken.IsZero() {
-		b = appendSection(b, deliveryAnnotationsSection, codec.Map{codec.Named(lockToken, codec.UUID(m.LockToken))})
+		delivery = joined(codec.Map{codec.Named(lockToken, codec.UUID(m.LockToken))}, delivery)
 	}
-	b = appendSection(b, messageAnnotationsSection, annotations(m, view))
-	b = appendSection(b, propertiesSection, properties(m))
+	if len(delivery) > 0 {
+		b = appendSection(b, deliveryAnnotationsSection, delivery)
+	}
+	b = appendSection(b, messageAnnotationsSection, joined(annotations(m, view), kept.Annotations))
+	b = appendSection(b, propertiesSection, properties(m, kept))
 	if len(m.Properties) > 0 {
-		b = appendSection(b, applicationSection, application(m.Properties))
+		b = appendSection(b, applicationSection, application(m.Properties, kept))
 	}
-	return appendSection(b, dataSection, m.Body)
+	b = kept.appendBody(b, m)
+	if len(kept.Footer) > 0 {
+		b = appendSection(b, footerSection, kept.Footer)
+	}
+	return b
 }
 
 // header always has a delivery count: the SDK for .NET needs one.
-func header(m *semantics.Received, view View) codec.List {
+func header(m *semantics.Received, view View, kept *kept) codec.List {
 	count := m.DeliveryCount
 	if !view.IsPeek {
 		count--
 	}
-	var ttl any
+	all := make(codec.List, headerFields)
+	copy(all, kept.Header)
 	if isFinite(m) {
-		ttl = uint32(min(m.TimeToLive.Milliseconds(), maxTTL))
+		all[ttlField] = uint32(min(m.TimeToLive.Milliseconds(), maxTTL))
 	}
-	return codec.List{nil, nil, ttl, nil, uint32(max(count, 0))}
+	all[countField] = uint32(max(count, 0))
+	return all
 }
 
 // isFinite reports whether a message expires at all.
@@ -250,11 +273,12 @@ var contentTypes = map[semantics.BodyKind]string{
 	semantics.BodyText: "text/plain; charset=utf-8", semantics.BodyJSON: "application/json",
 }
 
-func properties(m *semantics.Received) codec.List {
+func properties(m *semantics.Received, kept *kept) codec.List {
 	all := make(codec.List, propertyFields)
+	copy(all, kept.Properties)
 	set := func(at int, text string) {
-		if text != "" {
-			all[at] = text
+		if was, err := idOf("", all[at]); all[at] == nil || err != nil || was != text { // an id of another type, unchanged
+			all[at] = unlessEmpty(text)
 		}
 	}
 	set(idField, m.MessageID)
@@ -265,19 +289,40 @@ func properties(m *semantics.Received) codec.List {
 	set(groupField, m.SessionID)
 	set(replyGroup, m.ReplyToSessionID)
 	kind := m.ContentType
-	if kind == "" {
+	if kind == "" && len(m.AMQP) == 0 {
 		kind = contentTypes[m.BodyKind]
 	}
 	if kind != "" && isASCII(kind) {
 		all[contentType] = codec.Symbol(kind)
 	}
-	if isFinite(m) && m.TimeToLive.Milliseconds() > maxTTL {
-		all[expiryField], all[creationField] = Timestamp(m.EnqueuedAt.Add(*m.TimeToLive)), Timestamp(m.EnqueuedAt)
-	}
+	setExpiry(all, m)
 	for len(all) > 0 && all[len(all)-1] == nil {
 		all = all[:len(all)-1]
 	}
 	return all
+}
+
+func unlessEmpty(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+// setExpiry makes absolute-expiry-time and creation-time say what the lifetime is: clients take their difference for
+// it. Without a lifetime in the header, or without one of the two, they stay as they came.
+func setExpiry(all codec.List, m *semantics.Received) {
+	if !isFinite(m) {
+		return
+	}
+	creation, isSent := all[creationField].(codec.Timestamp)
+	if _, hasExpiry := all[expiryField].(codec.Timestamp); !isSent || !hasExpiry {
+		if m.TimeToLive.Milliseconds() <= maxTTL {
+			return
+		}
+		creation = Timestamp(m.EnqueuedAt)
+	}
+	all[creationField], all[expiryField] = creation, creation+codec.Timestamp(m.TimeToLive.Milliseconds())
 }
 
 // isASCII reports whether a symbol can hold a text.
@@ -290,10 +335,10 @@ func isASCII(text string) bool {
 	return true
 }
 
-func application(from map[string]semantics.Value) codec.Map {
+func application(from map[string]semantics.Value, kept *kept) codec.Map {
 	all := make(codec.Map, 0, len(from))
 	for _, name := range slices.Sorted(maps.Keys(from)) {
-		all = append(all, codec.Entry(name, FromValue(from[name])))
+		all = append(all, codec.Entry(name, kept.property(name, from[name])))
 	}
 	return all
 }

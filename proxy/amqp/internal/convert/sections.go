@@ -34,14 +34,18 @@ const MaxRequest = semantics.MaxBatchSize + maxSection
 
 // Sections are the sections of a message, decoded.
 type Sections struct {
-	Header      codec.List
-	Annotations codec.Map
-	Properties  codec.List
-	Application codec.Map
-	Data        [][]byte
-	Value       any
-	HasValue    bool
-	HasSequence bool
+	Header              codec.List
+	DeliveryAnnotations codec.Map
+	Annotations         codec.Map
+	Properties          codec.List
+	Application         codec.Map
+	Data                [][]byte
+	Value               any
+	HasValue            bool
+	HasSequence         bool
+	Footer              codec.Map
+
+	bodies [][]byte // the sections of the body, encoded
 }
 
 func malformed(format string, args ...any) error {
@@ -81,7 +85,7 @@ func (s *Sections) section(data []byte) (n int, err error) {
 	const binary8, binary32 = 0xa0, 0xb0
 	most := min(len(data), n+maxSection)
 	switch {
-	case code == valueSection:
+	case code == valueSection, code == sequenceSection:
 		most = min(len(data), n+MaxRequest)
 	case code == dataSection && data[n] != binary8 && data[n] != binary32:
 		return 0, malformed("the message has a data section that is not binary")
@@ -90,12 +94,20 @@ func (s *Sections) section(data []byte) (n int, err error) {
 	}
 	value, length, err := codec.Decode(data[n:most])
 	if err != nil && most < len(data) {
-		return 0, semantics.SizeExceeded("headers and properties", int64(len(data)-n), semantics.MaxHeaderSize)
+		what := "headers and properties"
+		if code == valueSection || code == sequenceSection {
+			what = "amqp-value or amqp-sequence"
+		}
+		return 0, semantics.SizeExceeded(what, int64(len(data)-n), int64(most-n))
 	}
 	if err != nil {
 		return 0, malformed("the message is malformed: %s", err)
 	}
-	return n + length, s.set(code, value)
+	n += length
+	if code >= dataSection && code <= valueSection {
+		s.bodies = append(s.bodies, data[:n])
+	}
+	return n, s.set(code, value)
 }
 
 // set keeps a section.
@@ -106,6 +118,8 @@ func (s *Sections) set(code uint64, value any) error {
 	switch code {
 	case headerSection:
 		s.Header, ok = list, isList
+	case deliveryAnnotationsSection:
+		s.DeliveryAnnotations, ok = mapping, isMap
 	case messageAnnotationsSection:
 		s.Annotations, ok = mapping, isMap
 	case propertiesSection:
@@ -117,9 +131,9 @@ func (s *Sections) set(code uint64, value any) error {
 	case valueSection:
 		s.Value, s.HasValue = value, true
 	case sequenceSection:
-		s.HasSequence = true
-	case deliveryAnnotationsSection, footerSection:
-		ok = isMap
+		s.HasSequence, ok = true, isList
+	case footerSection:
+		s.Footer, ok = mapping, isMap
 	default:
 		ok = false
 	}
@@ -129,29 +143,12 @@ func (s *Sections) set(code uint64, value any) error {
 	return nil
 }
 
-// field returns a field of a list, nil if it is missing.
-func field(list codec.List, at int) any {
+// Field returns a field of a list, nil if it is missing.
+func Field(list codec.List, at int) any {
 	if at >= len(list) {
 		return nil
 	}
 	return list[at]
-}
-
-// body returns the data of a message.
-func (s *Sections) body() ([]byte, error) {
-	switch {
-	case s.HasValue || s.HasSequence:
-		return nil, semantics.Errorf(
-			semantics.InvalidArgument, "the body is an amqp-value or amqp-sequence, which Sidebus does not keep; send data",
-		)
-	case len(s.Data) == 1:
-		return s.Data[0], nil
-	}
-	var all []byte
-	for _, piece := range s.Data {
-		all = append(all, piece...)
-	}
-	return all, nil
 }
 
 // Request is a message to a node that answers.
@@ -168,8 +165,26 @@ func ParseRequest(payload []byte) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	replyTo, _ := codec.Text(field(s.Properties, replyToField))
-	return Request{ID: field(s.Properties, idField), ReplyTo: replyTo, Args: s.Application, Body: s.Value}, nil
+	replyTo, _ := codec.Text(Field(s.Properties, replyToField))
+	return Request{ID: Field(s.Properties, idField), ReplyTo: replyTo, Args: s.Application, Body: s.Value}, nil
+}
+
+// Command reads a message whose body is an amqp-value with a described list, and returns its descriptor as a number.
+func Command(payload []byte, names map[codec.Symbol]uint64) (code uint64, fields codec.List, err error) {
+	s, err := Parse(payload)
+	if err != nil {
+		return 0, nil, err
+	}
+	described, _ := s.Value.(codec.Described)
+	fields, isList := described.Value.(codec.List)
+	if !isList {
+		return 0, nil, malformed("the body must be an amqp-value with a described list")
+	}
+	code, isCode := described.Descriptor.(uint64)
+	if name, isSymbol := described.Descriptor.(codec.Symbol); isSymbol && !isCode {
+		code = names[name]
+	}
+	return code, fields, nil
 }
 
 // Response writes the answer to the request with an id.

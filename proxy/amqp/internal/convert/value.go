@@ -39,7 +39,9 @@ func Timestamp(at time.Time) codec.Timestamp { return codec.Timestamp(at.UnixMil
 // Time returns the instant of a timestamp.
 func Time(t codec.Timestamp) time.Time { return time.UnixMilli(int64(t)).UTC() }
 
-// Value converts the value of an application property. It fails with INVALID_ARGUMENT for what MSG-12 does not have.
+// Value converts the value of an application property. It fails with INVALID_ARGUMENT for a list, a map and an array,
+// which properties of AMQP cannot be. What MSG-12 does not have becomes what is nearest to it: a symbol a string, what is
+// described its value, an instant after the year 9999 its milliseconds. The message keeps it as it came, see rest.
 func Value(name string, value any) (semantics.Value, error) {
 	v, err := valueOf(value)
 	if err != nil {
@@ -77,7 +79,10 @@ func valueOf(value any) (semantics.Value, error) {
 	case codec.Char:
 		return semantics.IntegerOf(semantics.TypeChar, int64(v))
 	case codec.Timestamp:
-		return semantics.TextOf(semantics.TypeDateTime, Time(v).Format(time.RFC3339Nano))
+		if at, err := semantics.TextOf(semantics.TypeDateTime, Time(v).Format(time.RFC3339Nano)); err == nil {
+			return at, nil
+		}
+		return semantics.Int64(int64(v)), nil
 	case codec.UUID:
 		return semantics.TextOf(semantics.TypeUUID, semantics.UUID(v).String())
 	case []byte:
@@ -87,7 +92,7 @@ func valueOf(value any) (semantics.Value, error) {
 	case codec.Symbol:
 		return semantics.String(string(v)), nil
 	case codec.Decimal32, codec.Decimal64, codec.Decimal128:
-		return decimalValue(v)
+		return decimalValue(v), nil
 	case codec.Described:
 		return describedValue(v)
 	default:
@@ -95,20 +100,26 @@ func valueOf(value any) (semantics.Value, error) {
 	}
 }
 
+// describedValue returns a value of a type of Service Bus, or the value without its descriptor.
 func describedValue(v codec.Described) (semantics.Value, error) {
 	name, _ := codec.Text(v.Descriptor)
-	switch n, isLong := v.Value.(int64); {
+	known, err := semantics.Value{}, error(nil)
+	n, isLong := v.Value.(int64)
+	text, isText := v.Value.(string)
+	switch {
 	case name == string(timeSpan) && isLong:
-		return semantics.IntegerOf(semantics.TypeTimeSpan, n)
+		known, err = semantics.IntegerOf(semantics.TypeTimeSpan, n)
 	case name == string(dateTimeOffset) && isLong:
-		return semantics.TextOf(semantics.TypeDateTimeOffset, ofTicks(n).Format(time.RFC3339Nano))
+		known, err = semantics.TextOf(semantics.TypeDateTimeOffset, ofTicks(n).Format(time.RFC3339Nano))
+	case name == string(uri) && isText:
+		known, err = semantics.TextOf(semantics.TypeURI, text)
+	default:
+		return valueOf(v.Value)
 	}
-	if text, ok := v.Value.(string); ok && name == string(uri) {
-		return semantics.TextOf(semantics.TypeURI, text)
+	if err != nil {
+		return valueOf(v.Value)
 	}
-	return semantics.Value{}, semantics.Errorf(
-		semantics.InvalidArgument, "has the described type %q, which properties cannot have", semantics.Shorten(name),
-	)
+	return known, nil
 }
 
 // FromValue converts an application property for AMQP. What AMQP cannot hold becomes a string.

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/sidebus/sidebus/proxy/amqp/internal/codec"
@@ -109,7 +110,30 @@ func (f *fields) required(name string) uint32 {
 	return *n
 }
 
-// binary reads a binary; absent: nil.
+// owned returns a value with its binaries copied: those that were decoded are valid only until the next frame.
+func owned(value any) any {
+	switch v := value.(type) {
+	case []byte:
+		return bytes.Clone(v)
+	case codec.List:
+		for i, item := range v {
+			v[i] = owned(item)
+		}
+	case codec.Array:
+		for i, item := range v {
+			v[i] = owned(item)
+		}
+	case codec.Map:
+		for i, p := range v {
+			v[i] = codec.Entry(owned(p.Key), owned(p.Value))
+		}
+	case codec.Described:
+		return codec.Described{Descriptor: owned(v.Descriptor), Value: owned(v.Value)}
+	}
+	return value
+}
+
+// binary reads a binary, which is valid until the next frame; absent: nil.
 func (f *fields) binary() []byte {
 	value := f.next()
 	b, ok := value.([]byte)
@@ -121,7 +145,7 @@ func (f *fields) binary() []byte {
 
 // mapping reads a map; absent: nil.
 func (f *fields) mapping() codec.Map {
-	value := f.next()
+	value := owned(f.next())
 	m, ok := value.(codec.Map)
 	if !ok && value != nil {
 		f.fail(value, "a map")

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/sidebus/sidebus/proxy/amqp/internal/codec"
@@ -90,7 +91,7 @@ func readSource(f *fields, value any) *Source {
 	if value == nil {
 		return nil
 	}
-	_, inner, ok := describedList(f, value, "a source")
+	_, inner, ok := describedList(f, owned(value), "a source")
 	if !ok {
 		return nil
 	}
@@ -127,7 +128,7 @@ func readTarget(f *fields, value any) *Target {
 	if value == nil {
 		return nil
 	}
-	code, inner, ok := describedList(f, value, "a target")
+	code, inner, ok := describedList(f, owned(value), "a target")
 	if !ok {
 		return nil
 	}
@@ -157,19 +158,28 @@ type (
 		DeliveryFailed, UndeliverableHere bool
 		Annotations                       codec.Map
 	}
-	// Transactional is a state that belongs to a transaction.
-	Transactional struct{}
+	// Declared is the answer of a coordinator to the declaration of a transaction.
+	Declared struct{ ID []byte }
+	// Transactional is an outcome that counts only if its transaction is committed. Of a transfer it has none.
+	Transactional struct {
+		ID      []byte
+		Outcome State
+	}
 )
 
 func stateOf(code uint64, list codec.List) any {
 	return codec.Described{Descriptor: code, Value: trimmed(list)}
 }
 
-func (Received) value() any      { return stateOf(0x23, codec.List{}) }
-func (Accepted) value() any      { return stateOf(0x24, codec.List{}) }
-func (r Rejected) value() any    { return stateOf(0x25, codec.List{r.Error.value()}) }
-func (Released) value() any      { return stateOf(0x26, codec.List{}) }
-func (Transactional) value() any { return stateOf(0x34, codec.List{}) }
+func (Received) value() any   { return stateOf(0x23, codec.List{}) }
+func (Accepted) value() any   { return stateOf(0x24, codec.List{}) }
+func (r Rejected) value() any { return stateOf(0x25, codec.List{r.Error.value()}) }
+func (Released) value() any   { return stateOf(0x26, codec.List{}) }
+func (d Declared) value() any { return stateOf(0x33, codec.List{bytesOrNull(d.ID)}) }
+func (t Transactional) value() any {
+	return stateOf(0x34, codec.List{bytesOrNull(t.ID), stateValue(t.Outcome)})
+}
+
 func (m Modified) value() any {
 	return stateOf(0x27, codec.List{unless(m.DeliveryFailed), unless(m.UndeliverableHere), orNull(m.Annotations)})
 }
@@ -201,10 +211,25 @@ func readState(f *fields, value any) State {
 		return Released{}
 	case 0x27:
 		return Modified{inner.boolean(), inner.boolean(), inner.mapping()}
+	case 0x33:
+		return Declared{bytes.Clone(inner.binary())}
 	case 0x34:
-		return Transactional{}
+		t := Transactional{ID: bytes.Clone(inner.binary())}
+		t.Outcome = readOutcome(inner, inner.next())
+		return t
 	default:
 		f.fail(value, "a delivery state")
 		return nil
 	}
+}
+
+// readOutcome reads the outcome in the state of a transaction, which is not such a state again.
+func readOutcome(f *fields, value any) State {
+	if described, ok := value.(codec.Described); ok {
+		if code, _ := codeOf(described.Descriptor); code == 0x33 || code == 0x34 {
+			f.fail(value, "an outcome")
+			return nil
+		}
+	}
+	return readState(f, value)
 }

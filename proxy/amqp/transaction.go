@@ -1,0 +1,223 @@
+package amqp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/amqp/internal/codec"
+	"github.com/sidebus/sidebus/proxy/amqp/internal/convert"
+	"github.com/sidebus/sidebus/proxy/amqp/internal/engine"
+	"github.com/sidebus/sidebus/proxy/amqp/internal/frame"
+	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
+)
+
+// Descriptors of what a client sends to a coordinator.
+const (
+	declare   = 0x31
+	discharge = 0x32
+)
+
+var coordinatorNames = map[codec.Symbol]uint64{"amqp:declare:list": declare, "amqp:discharge:list": discharge}
+
+// coordinator is a link to the coordinator of transactions (TX-1). Those that the client has declared on it and not
+// discharged are rolled back when it ends.
+type coordinator struct {
+	connection *connection
+	open       map[string]bool
+	work       worker[*engine.Message]
+}
+
+// attachCoordinator accepts a link to the coordinator. Who may do what, each operation and the commit ask.
+func (c *connection) attachCoordinator(l *engine.Link) *frame.Error {
+	co := &coordinator{connection: c, open: map[string]bool{}}
+	co.work.run, co.work.begin = co.handle, c.begin
+	l.Accept(engine.Accepted{
+		MaxMessageSize: maxCoordinatorMessage, MaxTransfer: maxCoordinatorMessage, Credit: requestCredit,
+		OnMessage: co.work.add,
+	})
+	<-l.Context().Done()
+	co.work.wait()
+	for id := range co.open {
+		_ = co.connection.server.Broker.Rollback(c.ctx, id) // what fails is rolled back when its time has expired
+	}
+	return nil
+}
+
+// maxCoordinatorMessage is more than a declaration or a discharge takes.
+const maxCoordinatorMessage = 4 << 10
+
+// handle declares and discharges transactions, in the order in which the client asks for it.
+func (co *coordinator) handle(messages []*engine.Message) {
+	for _, m := range messages {
+		state, err := co.run(m)
+		if err != nil {
+			state = frame.Rejected{Error: transactionError(err)}
+		}
+		m.Settle(state)
+	}
+}
+
+func (co *coordinator) run(m *engine.Message) (frame.State, error) {
+	if m.IsTooLarge {
+		return nil, semantics.SizeExceeded("message to the coordinator", maxCoordinatorMessage+1, maxCoordinatorMessage)
+	}
+	code, fields, err := convert.Command(m.Payload, coordinatorNames)
+	if err != nil {
+		return nil, err
+	}
+	c := co.connection
+	switch code {
+	case declare:
+		var id string
+		err := c.call(c.ctx, "Transactions.Begin", "", func(context.Context) (err error) {
+			id, err = c.server.Broker.Begin(fmt.Sprintf("amqp %p", c))
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		token, err := semantics.ParseLockToken(id) // a UUID as well: an id of AMQP has at most 32 bytes
+		co.open[id] = true
+		return frame.Declared{ID: token[:]}, err
+	case discharge:
+		id, err := transactionID(convert.Field(fields, 0))
+		if err != nil {
+			return nil, err
+		}
+		if isFailed, _ := convert.Field(fields, 1).(bool); isFailed {
+			delete(co.open, id)
+			err = c.call(c.ctx, "Transactions.Rollback", "", func(ctx context.Context) error {
+				return c.server.Broker.Rollback(ctx, id)
+			})
+		} else {
+			err = co.commit(id)
+		}
+		return frame.Accepted{}, err
+	default:
+		return nil, semantics.InvalidField("body", "must be an amqp-value with a declare or a discharge")
+	}
+}
+
+// commit runs what the client has added (TX-4, TX-5). If the client may repeat the discharge, the transaction stays
+// open.
+func (co *coordinator) commit(id string) error {
+	c := co.connection
+	return c.call(c.ctx, "Transactions.Commit", "", func(ctx context.Context) error {
+		result, err := c.server.Broker.Commit(ctx, id, c.permitAll)
+		if err != nil {
+			return err
+		}
+		delete(co.open, id)
+		c.server.Metrics.Transacted(result)
+		return nil
+	})
+}
+
+// permitAll checks that the client may still run the operations of a transaction (AUTH-3).
+func (c *connection) permitAll(operations []semantics.Operation) error {
+	for i, o := range operations {
+		if err := c.permit(access.RightOf(o)); err != nil {
+			return semantics.RefusedOperation(err, i)
+		}
+	}
+	return nil
+}
+
+// add adds an operation to a transaction, which runs when the client discharges it.
+func (c *connection) add(id []byte, operation semantics.Operation) error {
+	text, err := transactionID(id)
+	if err != nil {
+		return err
+	}
+	return c.call(c.ctx, "Transactions.Add", operation.Source.String(), func(ctx context.Context) error {
+		_, err := c.server.Broker.Add(ctx, text, []semantics.Operation{operation})
+		return err
+	})
+}
+
+// transactionID returns an id as the broker has it. TRANSACTION_NOT_FOUND for what cannot be one.
+func transactionID(value any) (string, error) {
+	b, _ := value.([]byte)
+	if len(b) != len(semantics.LockToken{}) {
+		return "", semantics.Errorf(semantics.TransactionNotFound, "no coordinator has returned this transaction id")
+	}
+	return semantics.LockToken(b).String(), nil
+}
+
+// sendInTransaction adds the messages of a transfer to a transaction, and returns the answer.
+func (s *sender) sendInTransaction(state frame.Transactional, messages []*semantics.Message) frame.State {
+	err := s.connection.add(state.ID, semantics.Operation{
+		Verb: semantics.OperationSend, Source: semantics.Source{Path: s.target.Path}, IsTopic: s.target.IsTopic,
+		Messages: messages,
+	})
+	if err != nil {
+		return frame.Rejected{Error: transactionError(err)}
+	}
+	return frame.Transactional{ID: state.ID, Outcome: frame.Accepted{}}
+}
+
+// settleInTransaction adds a settlement to a transaction. The messages stay locked until it is discharged.
+func (r *receiver) settleInTransaction(s settling, state frame.Transactional) {
+	tokens := make([]semantics.LockToken, len(s.all))
+	for i, one := range s.all {
+		tokens[i] = one.Ref.(semantics.LockToken)
+	}
+	operation, err := operationOf(state.Outcome)
+	if err == nil {
+		operation.Source, operation.Tokens = r.source, tokens
+		err = r.connection.add(state.ID, operation)
+	}
+	switch {
+	case !s.isAsked:
+	case err != nil:
+		r.link.Acknowledge(s.all, frame.Rejected{Error: transactionError(err)})
+	default:
+		r.link.Acknowledge(s.all, frame.Transactional{ID: state.ID, Outcome: echo(state.Outcome)})
+	}
+}
+
+// operationOf returns the settlement of an outcome as an operation, without what it settles.
+func operationOf(outcome frame.State) (o semantics.Operation, err error) {
+	switch s := outcome.(type) {
+	case frame.Accepted:
+		o.Verb = semantics.OperationComplete
+	case frame.Modified:
+		if o.Verb = semantics.OperationAbandon; s.UndeliverableHere {
+			o.Verb = semantics.OperationDefer
+		}
+		o.Properties, err = convert.Properties(s.Annotations)
+	case frame.Rejected:
+		var options broker.DeadLetterOptions
+		options, err = deadLetterOptions(s.Error)
+		o.Verb, o.Properties = semantics.OperationDeadLetter, options.Properties
+		o.Texts = semantics.DeadLetterTexts{Reason: options.Reason, Description: options.Description}
+	default:
+		err = semantics.Errorf(semantics.InvalidOperation, "a transaction cannot release a message; release it outside")
+	}
+	return o, err
+}
+
+// Error conditions of transactions that clients know.
+const (
+	unknownTransaction = "amqp:transaction:unknown-id"
+	rolledBack         = "amqp:transaction:rollback"
+	transactionTimeout = "amqp:transaction:timeout"
+)
+
+// transactionError returns an error of a transaction. If a lock or a message is lost, it is that of a transaction that
+// was rolled back.
+func transactionError(err error) *frame.Error {
+	e := linkError(err)
+	switch failed := obs.Failure(err); {
+	case failed.Code == semantics.TransactionNotFound:
+		e.Condition = unknownTransaction
+	case failed.Code == semantics.TransactionTimedOut:
+		e.Condition = transactionTimeout
+	case e.Condition == messageLockLost, e.Condition == messageNotFound, e.Condition == sessionLockLost:
+		e.Condition = rolledBack
+	}
+	return e
+}
