@@ -267,8 +267,9 @@ test-otel: redis ## Trace messages over every wire to a collector of OpenTelemet
 	cd test/otel && go test ./...
 
 AZURE_PYTHON := .tmp/azure-python/.installed
+AZURE_JAVA := .tmp/azure-java/.installed
 .PHONY: test-azure
-test-azure: redis node npm test/azure/js/node_modules/.package-lock.json $(AZURE_PYTHON) ## Run the official SDKs of Azure Service Bus for Go, JavaScript and Python, unchanged, against the sidecar
+test-azure: redis node npm java test/azure/js/node_modules/.package-lock.json $(AZURE_PYTHON) $(AZURE_JAVA) ## Run the official SDKs of Azure Service Bus for Go, JavaScript, Python and Java, unchanged, against the sidecar
 	cd test/azure && go test ./...
 
 .PHONY: test-keda
@@ -371,8 +372,8 @@ clean: ## Remove what was built
 	rm -rf bin .tmp
 
 # What tests and examples need: found or installed, or the build stops here with the reason.
-.PHONY: redis python venv node java npm rabbitmq buildah chromium
-redis python venv node java npm rabbitmq buildah chromium:
+.PHONY: redis python venv node java maven npm rabbitmq buildah chromium
+redis python venv node java maven npm rabbitmq buildah chromium:
 	@test/install.sh $@
 
 $(WEB)/node_modules/.package-lock.json test/azure/js/node_modules/.package-lock.json: %/node_modules/.package-lock.json: %/package-lock.json | node npm
@@ -381,6 +382,11 @@ $(WEB)/node_modules/.package-lock.json test/azure/js/node_modules/.package-lock.
 
 $(AZURE_PYTHON): test/azure/python/requirements.txt | venv
 	python3 -m venv --clear $(@D) && $(@D)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: -r $<
+	@touch $@
+
+$(AZURE_JAVA): test/azure/java/pom.xml | java maven
+	rm -rf $(@D)
+	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 
 BULLMQ := test/bench/bullmq

@@ -5,6 +5,7 @@
 #   test/install.sh venv      python3 with the modules venv and pip, which install the SDK of Azure Service Bus for a test
 #   test/install.sh node      node, at least version 18, which runs the Node example
 #   test/install.sh java      java and javac of a JDK, at least version 17, which run the Java example
+#   test/install.sh maven     mvn, which installs the SDK of Azure Service Bus for Java for a test
 #   test/install.sh npm       npm, which installs what a benchmark of other queues needs
 #   test/install.sh rabbitmq  rabbitmq-server, which a benchmark compares with
 #   test/install.sh buildah   buildah, at least version 1.28, which builds images without a Docker daemon
@@ -12,7 +13,7 @@
 # Prints nothing when all is well, and exits 1 with the reason when it can do nothing.
 set -euo pipefail
 
-readonly what="${1:?usage: test/install.sh redis|python|venv|node|java|npm|rabbitmq|buildah|chromium}" least=7 least_node=18 least_java=17 least_buildah=28 least_chromium=130
+readonly what="${1:?usage: test/install.sh redis|python|venv|node|java|maven|npm|rabbitmq|buildah|chromium}" least=7 least_node=18 least_java=17 least_buildah=28 least_chromium=130
 # As test/console/browser/browser.mjs looks for them.
 readonly chromiums="chromium chromium-browser google-chrome google-chrome-stable"
 
@@ -64,6 +65,7 @@ fits() {
     venv) python3 -c "import ensurepip, venv" 2>/dev/null ;;
     node) version_fits node "$least_node" ;;
     npm) command -v npm >/dev/null ;;
+    maven) command -v mvn >/dev/null ;;
     # Debian puts it where only root looks.
     rabbitmq) command -v rabbitmq-server >/dev/null || [[ -x /usr/sbin/rabbitmq-server ]] ;;
     buildah) buildah_fits ;;
@@ -99,11 +101,12 @@ case "$what" in
   venv) brew=python3 apt=python3-venv hint="python3 with venv (python3-venv on Debian and Ubuntu)" ;;
   node) brew=node apt=nodejs hint="Node.js $least_node or later" ;;
   java) brew=openjdk apt=default-jdk-headless hint="a JDK, version $least_java or later, with java and javac on PATH" ;;
+  maven) brew=maven apt=maven hint="maven, with mvn on PATH" ;;
   npm) brew=node apt=npm hint=npm ;;
   rabbitmq) brew=rabbitmq apt=rabbitmq-server hint="rabbitmq-server 3.10 or later" ;;
   buildah) brew=buildah apt=buildah hint="buildah 1.$least_buildah or later, on Linux" ;;
   chromium) brew=chromium apt=chromium hint="chromium (Debian, Fedora, Alpine, brew) or google-chrome, version $least_chromium or later, on PATH; the packages of Ubuntu only install a snap, so take google-chrome-stable from dl.google.com/linux there" ;;
-  *) echo "test/install.sh: redis, python, venv, node, java, npm, rabbitmq, buildah or chromium, not $what" >&2; exit 2 ;;
+  *) echo "test/install.sh: redis, python, venv, node, java, maven, npm, rabbitmq, buildah or chromium, not $what" >&2; exit 2 ;;
 esac
 
 if fits; then exit 0; fi

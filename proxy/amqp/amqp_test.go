@@ -53,7 +53,7 @@ func TestSendsThatAreRefused(t *testing.T) {
 		payload         []byte
 	}{
 		{"no message", "com.microsoft:argument-error", q, []byte{0x40}},
-		{"value", "com.microsoft:argument-error", q, sections(uint64(0x77), "x")},
+		{"list as a property", "com.microsoft:argument-error", q, sections(uint64(0x74), codec.Map{codec.Entry("a", codec.List{})})},
 		{"no session", "amqp:not-allowed", sessions, data("x")},
 		{"too large", "amqp:link:message-size-exceeded", q, data(strings.Repeat("x", 300<<10))},
 		{"far too large", "amqp:link:message-size-exceeded", q, data(strings.Repeat("x", 500<<10))},

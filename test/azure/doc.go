@@ -1,3 +1,3 @@
-// Package azure runs the official SDKs of Azure Service Bus for Go, JavaScript and Python, unchanged, against
-// the sidebus binary. It is a module of its own, so that nothing of it reaches the binary.
+// Package azure runs the official SDKs of Azure Service Bus for Go, JavaScript, Python and Java, unchanged,
+// against the sidebus binary. It is a module of its own, so that nothing of it reaches the binary.
 package azure

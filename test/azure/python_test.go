@@ -41,7 +41,7 @@ func createLifecycle(t *testing.T, s *sidecartest.Sidecar) {
 		"short": `{"lockDuration":"5s"}`, "sessions": `{"requiresSession":true}`,
 		"short-sessions": `{"requiresSession":true,"lockDuration":"5s"}`,
 		"unique":         `{"requiresDuplicateDetection":true}`, "expiring": `{"deadLetteringOnMessageExpiration":true}`,
-		"large": `{"maxMessageSizeInKilobytes":1024}`,
+		"large": `{"maxMessageSizeInKilobytes":1024}`, "steps": `{}`, "replies": `{}`,
 	} {
 		s.Must(t, "PUT", "/v1/queues/"+name, options)
 	}

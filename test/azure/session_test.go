@@ -112,9 +112,9 @@ func TestSessionLockEnds(t *testing.T) {
 	if again.SessionID() != "a" {
 		t.Errorf("the next session is %q", again.SessionID())
 	}
+	mine := get(t, again, 1)[0]
+	must(t, again.CompleteMessage(patient(t), mine, nil))
 	if err := first.CompleteMessage(patient(t), m, nil); err == nil {
 		t.Error("completed with a lost lock")
 	}
-	mine := get(t, again, 1)[0]
-	must(t, again.CompleteMessage(patient(t), mine, nil))
 }

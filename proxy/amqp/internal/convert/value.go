@@ -40,8 +40,8 @@ func Timestamp(at time.Time) codec.Timestamp { return codec.Timestamp(at.UnixMil
 func Time(t codec.Timestamp) time.Time { return time.UnixMilli(int64(t)).UTC() }
 
 // Value converts the value of an application property. It fails with INVALID_ARGUMENT for a list, a map and an array,
-// which properties of AMQP cannot be. What MSG-12 does not have becomes what is nearest to it: a symbol a string, what is
-// described its value, an instant after the year 9999 its milliseconds. The message keeps it as it came, see rest.
+// which properties of AMQP cannot be. What MSG-12 does not have becomes what is nearest to it: a symbol a string, what
+// is described its value, an instant after the year 9999 its milliseconds. The message keeps it as it came, see rest.
 func Value(name string, value any) (semantics.Value, error) {
 	v, err := valueOf(value)
 	if err != nil {
@@ -103,23 +103,19 @@ func valueOf(value any) (semantics.Value, error) {
 // describedValue returns a value of a type of Service Bus, or the value without its descriptor.
 func describedValue(v codec.Described) (semantics.Value, error) {
 	name, _ := codec.Text(v.Descriptor)
-	known, err := semantics.Value{}, error(nil)
 	n, isLong := v.Value.(int64)
 	text, isText := v.Value.(string)
 	switch {
 	case name == string(timeSpan) && isLong:
-		known, err = semantics.IntegerOf(semantics.TypeTimeSpan, n)
+		return semantics.IntegerOf(semantics.TypeTimeSpan, n)
 	case name == string(dateTimeOffset) && isLong:
-		known, err = semantics.TextOf(semantics.TypeDateTimeOffset, ofTicks(n).Format(time.RFC3339Nano))
+		if at, err := semantics.TextOf(semantics.TypeDateTimeOffset, ofTicks(n).Format(time.RFC3339Nano)); err == nil {
+			return at, nil
+		}
 	case name == string(uri) && isText:
-		known, err = semantics.TextOf(semantics.TypeURI, text)
-	default:
-		return valueOf(v.Value)
+		return semantics.TextOf(semantics.TypeURI, text)
 	}
-	if err != nil {
-		return valueOf(v.Value)
-	}
-	return known, nil
+	return valueOf(v.Value)
 }
 
 // FromValue converts an application property for AMQP. What AMQP cannot hold becomes a string.
