@@ -183,7 +183,7 @@ func (s *Store) examineEntities(
 	if sound > 0 {
 		report(semantics.Finding{
 			Severity: semantics.Fine, Subject: "structure",
-			Text: fmt.Sprintf("queues and topics checked: %d, all that is kept of them belongs together", sound),
+			Text: fmt.Sprintf("queues and topics checked: %d, all are consistent", sound),
 		})
 	}
 	return nil

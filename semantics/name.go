@@ -40,7 +40,10 @@ func ParsePath(path string) (string, error) {
 			return bad("%q has an empty segment", Shorten(path))
 		}
 		if !isFirst && strings.EqualFold(segment, "subscriptions") {
-			return bad("%q has the reserved segment %q", Shorten(path), segment)
+			return bad(
+				"%q has the reserved segment %q; a subscription is topics/{topic}/subscriptions/{subscription}",
+				Shorten(path), segment,
+			)
 		}
 		isFirst = false
 	}

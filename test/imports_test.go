@@ -72,6 +72,7 @@ var layers = []layer{
 	{under: "semantics/memstore", ours: []string{"semantics"}, theirs: []string{}},
 	{under: "semantics/partitioned", ours: []string{"semantics"}, theirs: []string{}},
 	{under: "semantics/filter", ours: []string{"semantics"}, theirs: []string{}},
+	{under: "semantics/nearest", ours: []string{}, theirs: []string{}},
 	{under: "semantics/encoded", ours: []string{"semantics"}, theirs: []string{"google.golang.org/protobuf"}},
 	{under: "lua", ours: []string{}, theirs: []string{}},
 	{under: "semantics/sealed", ours: []string{"semantics"}, theirs: []string{}},
@@ -83,7 +84,7 @@ var layers = []layer{
 		"google.golang.org/protobuf", "google.golang.org/grpc", "google.golang.org/genproto", "github.com/grpc-ecosystem/grpc-gateway/v2",
 	}},
 	{under: "proxy/...", ours: []string{
-		"semantics", "semantics/broker/...", "semantics/encoded", "semantics/filter", "proto/...", "proxy/...",
+		"semantics", "semantics/broker/...", "semantics/encoded", "semantics/filter", "semantics/nearest", "proto/...", "proxy/...",
 	}, never: []string{"github.com/redis/go-redis"}},
 	{under: "proxy/dapr/internal/inflight", ours: []string{"semantics", "semantics/broker/..."}},
 	{under: "proxy/internal/admission/internal/counts", ours: []string{
@@ -96,10 +97,10 @@ var layers = []layer{
 	{under: "proxy/amqp/internal/convert", ours: []string{"semantics", "proxy/amqp/internal/codec"}, theirs: []string{}},
 	{under: "proxy/internal/traces", ours: []string{"semantics"}},
 	{under: "proxy/wire", ours: []string{"semantics", "semantics/encoded", "proto/sidebus/v1"}},
-	{under: "proxy/wirejson", ours: []string{"semantics", "proto/sidebus/v1"}},
+	{under: "proxy/wirejson", ours: []string{"semantics", "semantics/nearest", "proto/sidebus/v1"}},
 	{under: "proxy/sas", ours: []string{"semantics"}},
 	{under: "cmd/sidebus/internal/client", ours: []string{
-		"semantics", "semantics/encoded", "semantics/filter", "proto/...", "proxy/wire", "proxy/wirejson", "cmd/sidebus/internal/duration", "cmd/sidebus/internal/nearest",
+		"semantics", "semantics/encoded", "semantics/filter", "proto/...", "proxy/wire", "proxy/wirejson", "cmd/sidebus/internal/duration", "semantics/nearest",
 	}},
 	{under: "examples/...", ours: []string{"proto/client", "proto/sidebus/v1", "examples/..."}, theirs: []string{
 		"google.golang.org/protobuf", "google.golang.org/grpc",
@@ -204,7 +205,7 @@ func TestOnlyTheComponentKnowsDapr(t *testing.T) {
 var (
 	commandLine = []string{
 		"cmd/sidebus/internal/cli", "cmd/sidebus/internal/client", "cmd/sidebus/internal/duration",
-		"cmd/sidebus/internal/entities", "cmd/sidebus/internal/nearest", "cmd/sidebus/internal/settings",
+		"cmd/sidebus/internal/entities", "semantics/nearest", "cmd/sidebus/internal/settings",
 		"cmd/sidebus/internal/terminal", "cmd/sidebus/internal/verbs", "cmd/sidebus/internal/version",
 		"cmd/sidebus/internal/yamlfile",
 	}

@@ -44,7 +44,9 @@ func TestServeEmbedded(t *testing.T) {
 	if got := s.Receive(t, "orders", 0); len(got) != 0 {
 		t.Errorf("after complete: got %+v, want nothing", got)
 	}
-	for _, word := range []string{"Sidebus is listening", s.HTTP, s.GRPC, s.Admin, "embedded", `"namespace":"default"`} {
+	for _, word := range []string{
+		"Sidebus is listening", s.HTTP, s.GRPC, s.Admin, "embedded", `"namespace":"default"`, `"console":"http://` + s.Admin + `/ui/"`,
+	} {
 		if !strings.Contains(s.Log(), word) {
 			t.Errorf("the start line lacks %q", word)
 		}

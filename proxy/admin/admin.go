@@ -69,7 +69,11 @@ func New(config Config) http.Handler {
 		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	}
-	return p.guard(mux, "; the API is at --http-addr, 127.0.0.1:7420 by default")
+	hint := "; the API is at --http-addr, 127.0.0.1:7420 by default"
+	if config.Console != nil {
+		hint += ", the console at /ui/"
+	}
+	return p.guard(mux, hint)
 }
 
 // NewProbes returns the handler of probes and metrics only, for an address that other machines reach. Its pages change

@@ -59,6 +59,12 @@ func (h *Handler) writeRoutingFailure(
 		writeWrongMethod(w, x, r.Method, h.methodsFor(r))
 		return
 	}
+	if isOfAdminAddress(r.URL.Path) {
+		writeError(w, x, semantics.Errorf(semantics.RouteNotFound,
+			"there is no route %s; probes, metrics and the console are at --admin-addr, 127.0.0.1:7422 by default",
+			semantics.Shorten(r.URL.Path)))
+		return
+	}
 	slash := ""
 	if strings.Count(r.URL.EscapedPath(), "/") > len("///") { // beyond /v1/queues/orders
 		slash = "; write \"/\" in a name as %2F"

@@ -34,6 +34,15 @@ var routes = sync.OnceValue(func() [][]string {
 	return all
 })
 
+// isOfAdminAddress reports whether a path is one of the admin address, or of probes as other programs name them.
+func isOfAdminAddress(path string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return slices.Contains([]string{
+		"ui", "metrics", "startup", "readiness", "liveness", "config", "drain", "quitquitquit", "debug",
+		"health", "healthz", "livez", "ready", "readyz",
+	}, first)
+}
+
 // nearestRoute returns the route with the smallest edit distance to an escaped path.
 func nearestRoute(path string) string {
 	segments := strings.Split(path, "/")

@@ -2,6 +2,18 @@ package httpapi
 
 import "testing"
 
+func TestPathsOfTheAdminAddress(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]bool{
+		"/ui/": true, "/ui": true, "/metrics": true, "/healthz": true, "/healthz/ready": true, "/debug/pprof/heap": true,
+		"/": false, "/v1/queues": false, "/uis": false, "/v1/ui": false,
+	} {
+		if got := isOfAdminAddress(path); got != want {
+			t.Errorf("%s: got %t, want %t", path, got, want)
+		}
+	}
+}
+
 func TestERR_1_NearestRoute(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{

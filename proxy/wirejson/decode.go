@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -120,16 +119,6 @@ func decodeMessage(s *scanner, m protoreflect.Message, path string) *semantics.E
 		}
 	}
 	return nil
-}
-
-// unknownField is the error of a name that no field has. Names of Service Bus differ from ours in their case.
-func unknownField(at, name string, fields protoreflect.FieldDescriptors) *semantics.Error {
-	for i := range fields.Len() {
-		if known := fields.Get(i).JSONName(); strings.EqualFold(known, name) {
-			return BadValue(at, "is not a known field; did you mean %s?", known)
-		}
-	}
-	return BadValue(at, "is not a known field")
 }
 
 // isBrokers reports whether only the broker sets the field name. A sender may leave such a field in a message that it

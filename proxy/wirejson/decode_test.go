@@ -46,17 +46,31 @@ func TestBothSpellingsOfNames(t *testing.T) {
 }
 
 // Who comes from Service Bus writes names as it does.
-func TestNamesInAnotherCase(t *testing.T) {
+func TestUnknownFieldsProposeWhatWasMeant(t *testing.T) {
 	t.Parallel()
-	for body, want := range map[string]string{
-		`{"LockDuration":"30s"}`:   "LockDuration is not a known field; did you mean lockDuration?",
-		`{"lockDuratoin":"30s"}`:   "lockDuratoin is not a known field",
-		`{"requiressession":true}`: "requiressession is not a known field; did you mean requiresSession?",
+	for body, c := range map[string]struct {
+		into proto.Message
+		want string
+	}{
+		`{"LockDuration":"30s"}`:      {&sidebusv1.Queue{}, "LockDuration is not a known field; did you mean lockDuration?"},
+		`{"lockDuratoin":"30s"}`:      {&sidebusv1.Queue{}, "lockDuratoin is not a known field; did you mean lockDuration?"},
+		`{"requiressession":true}`:    {&sidebusv1.Queue{}, "requiressession is not a known field; did you mean requiresSession?"},
+		`{"durable":true}`:            {&sidebusv1.Queue{}, "durable is not a known field"},
+		`{"text":"hello"}`:            {&sidebusv1.SendRequest{}, "text is not a known field; did you mean messages[0].text?"},
+		`{"messages":[{"txt":"hi"}]}`: {&sidebusv1.SendRequest{}, "messages[0].txt is not a known field; did you mean text?"},
+		`{"lockToken":"x"}`:           {&sidebusv1.CompleteRequest{}, "lockToken is not a known field; did you mean lockTokens?"},
+		`{"text":"6 x 7?"}`:           {&sidebusv1.RequestRequest{}, "text is not a known field; did you mean message.text?"},
+		`{"seconds":5}`:               {&sidebusv1.ReceiveRequest{}, "seconds is not a known field"},
 	} {
-		err := Decode([]byte(body), &sidebusv1.Queue{})
-		if failure := semantics.AsError(err); failure == nil || failure.Message != want {
-			t.Errorf("%s: got %v, want %s", body, err, want)
+		err := Decode([]byte(body), c.into)
+		if failure := semantics.AsError(err); failure == nil || failure.Message != c.want {
+			t.Errorf("%s: got %v, want %s", body, err, c.want)
 		}
+	}
+	long := strings.Repeat("x", 1<<16)
+	err := Decode([]byte(`{"`+long+`":1}`), &sidebusv1.Queue{})
+	if failure := semantics.AsError(err); failure == nil || !strings.HasSuffix(failure.Message, "is not a known field") {
+		t.Errorf("a long name: got %v", err)
 	}
 }
 

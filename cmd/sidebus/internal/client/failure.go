@@ -80,8 +80,16 @@ func (f *Failure) next() string {
 			list = fmt.Sprintf(`"sidebus entity list %s" lists what exists`, OneLine(topic))
 		default:
 		}
+		if f.IsSend && Kind(f.Resource) == semantics.QueueKind {
+			return fmt.Sprintf(
+				`"sidebus entity create %s" creates it, %s; a topic is written topics/%[1]s`, OneLine(name), list,
+			)
+		}
 		if f.IsSend {
 			return fmt.Sprintf(`"sidebus entity create %s" creates it, %s`, OneLine(name), list)
+		}
+		if Kind(f.Resource) == semantics.TopicKind && strings.Count(f.Resource, "/") > 1 {
+			list += "; a subscription is written topics/TOPIC/subscriptions/NAME"
 		}
 		return list
 	case semantics.EntityAlreadyExists:
@@ -101,6 +109,8 @@ func (f *Failure) next() string {
 		return `a rule cannot be changed; delete it with "sidebus rule delete" and add it again`
 	case semantics.EntityFull:
 		return "receive or purge messages, or raise maxSizeInMegabytes or maxMessageCount"
+	case semantics.SessionIDMissing:
+		return "specify --session"
 	case semantics.SessionRequired:
 		return "specify --session or --next-session"
 	case semantics.SessionCannotBeLocked:
@@ -116,7 +126,7 @@ func (f *Failure) next() string {
 	case semantics.ServiceTimeout, semantics.Throttled, semantics.ConflictInProgress:
 		return "try again"
 	case semantics.Unauthenticated:
-		return "pass NAME=KEY of a rule with --sas-key-file or SIDEBUS_SAS_KEY"
+		return "prove who you are with --token-file, --client-cert-file or --sas-key-file"
 	case semantics.Internal:
 		return "see the log of the sidecar"
 	default:

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/duration"
-	"github.com/sidebus/sidebus/cmd/sidebus/internal/nearest"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/nearest"
 )
 
 const never = "never"

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"log/slog"
+	"net"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -91,16 +92,23 @@ func (c *Console) Run(ctx context.Context, to terminal.Streams) error {
 func (c *Console) announce(ctx context.Context, console *proxy.Console, store string, logger *slog.Logger) {
 	select {
 	case <-console.Opened():
-		addr := addressText(console.Addr())
-		scheme := "http://"
-		if c.TLSCertFile != "" {
-			scheme = "https://"
-		}
 		logger.Info(
-			consoleStartLine, "version", version.Text(), "addr", addr, "url", scheme+addr+"/ui/", "store", store,
-			"namespace", c.Namespace,
+			consoleStartLine, "version", version.Text(), "addr", addressText(console.Addr()),
+			"url", consoleURL(console.Addr(), c.TLSCertFile), "store", store, "namespace", c.Namespace,
 		)
 	case <-ctx.Done():
+	}
+}
+
+// consoleURL returns where a browser finds the console of an address, "" for a socket, which browsers cannot open.
+func consoleURL(addr net.Addr, certFile string) string {
+	switch {
+	case addr.Network() == "unix":
+		return ""
+	case certFile != "":
+		return "https://" + addr.String() + "/ui/"
+	default:
+		return "http://" + addr.String() + "/ui/"
 	}
 }
 

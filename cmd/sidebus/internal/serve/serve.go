@@ -176,6 +176,9 @@ func (s *Command) serve(ctx context.Context, config proxy.Config, opened *store.
 			if addr := sidecar.AMQPAddr(); addr != nil {
 				attrs = append(attrs, "amqp", addressText(addr))
 			}
+			if url := consoleURL(sidecar.AdminAddr(), s.TLSCertFile); url != "" && config.Console != proxy.ConsoleOff {
+				attrs = append(attrs, "console", url)
+			}
 			logger.Info(startLine, attrs...)
 		case <-done:
 		}

@@ -82,7 +82,7 @@ type StoreSettings struct {
 
 // Admin are what every verb needs to reach the sidecar.
 type Admin struct {
-	AdminAddr string `name:"admin-addr" env:"SIDEBUS_ADMIN_ADDR" default:"127.0.0.1:7422" help:"Address of probes, metrics and drain: host:port or unix:///path."`
+	AdminAddr string `name:"admin-addr" env:"SIDEBUS_ADMIN_ADDR" default:"127.0.0.1:7422" help:"Address of probes, metrics, drain and the console: host:port or unix:///path."`
 	Config    string `name:"config" env:"SIDEBUS_CONFIG" placeholder:"FILE" help:"YAML file with settings. The keys are the names of the flags of serve."`
 }
 

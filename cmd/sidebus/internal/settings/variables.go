@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sidebus/sidebus/cmd/sidebus/internal/nearest"
+	"github.com/sidebus/sidebus/semantics/nearest"
 )
 
 const variablePrefix = "SIDEBUS_"

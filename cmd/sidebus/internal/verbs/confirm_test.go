@@ -36,7 +36,10 @@ func TestAnEntityThatIsMissing(t *testing.T) {
 		{"entity create topics/nope/subscriptions/eu", `"sidebus entity list topics" lists what exists` + "\n"},
 		{"rule list topics/nope/subscriptions/eu", `entity "topics/nope/subscriptions/eu" does not exist; check the name or create it; "sidebus entity list topics/nope" lists what exists` + "\n"},
 		{"receive nope", `"nope" does not exist; check the name or create it; "sidebus entity list" lists what exists` + "\n"},
-		{"send nope hello", `"sidebus entity create nope" creates it, "sidebus entity list" lists what exists` + "\n"},
+		{"send nope hello", `"sidebus entity create nope" creates it, "sidebus entity list" lists what exists; a topic is written topics/nope` + "\n"},
+		{"send topics/nope hello", `"sidebus entity create topics/nope" creates it, "sidebus entity list topics" lists what exists` + "\n"},
+		{"entity show topics/nope/eu", `"sidebus entity list topics" lists what exists; a subscription is written topics/TOPIC/subscriptions/NAME` + "\n"},
+		{"receive nope/subscriptions/eu", `has the reserved segment "subscriptions"; a subscription is topics/{topic}/subscriptions/{subscription}` + "\n"},
 		{"entity create orders", `queue "orders" exists already; "sidebus entity ensure" keeps it, "sidebus entity update" changes it` + "\n"},
 	} {
 		got := s.verb(t, nil, strings.Fields(c.args)...)

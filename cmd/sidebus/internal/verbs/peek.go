@@ -3,6 +3,7 @@ package verbs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,7 +95,7 @@ func (w *window) pages(ctx context.Context, o *operator, request *sidebusv1.Peek
 		page := answer.GetMessages()
 		switch {
 		case len(page) == 0 && shown == 0:
-			o.note("no messages in %s", where)
+			o.note("no %s in %s", w.sought(request), where)
 			return nil
 		case len(page) == 0:
 			return nil
@@ -110,6 +111,22 @@ func (w *window) pages(ctx context.Context, o *operator, request *sidebusv1.Peek
 		shown += len(page)
 		request.FromSequenceNumber = proto.Int64(page[len(page)-1].GetSequenceNumber() + 1)
 	}
+}
+
+// sought names what a request shows: messages, or some of them.
+func (w *window) sought(request *sidebusv1.PeekRequest) string {
+	text := "messages"
+	if len(request.GetInclude()) > 0 {
+		var states []string
+		for _, state := range request.GetInclude() {
+			states = append(states, strings.ToLower(state.String()))
+		}
+		text = strings.Join(states, " or ") + " " + text
+	}
+	if w.From != nil {
+		text += fmt.Sprintf(" from number %d on", *w.From)
+	}
+	return text
 }
 
 // column is one property of a message in a table.

@@ -375,7 +375,7 @@ func TestSessionsInOtherVerbs(t *testing.T) {
 	if strings.Join(rows[0][12:15], " ") != "SESSIONS READY HELD" || strings.Join(rows[2][12:15], " ") != "2 1 1" {
 		t.Errorf("got %q", rows)
 	}
-	s.verb(t, nil, "send", "tales", "x").wants(t, cli.Failure, "SESSION_ID_MISSING")
+	s.verb(t, nil, "send", "tales", "x").wants(t, cli.Failure, "SESSION_ID_MISSING", "; specify --session\n")
 	s.verb(t, nil, "receive", "tales", "--next-session").wants(t, cli.Failure, "INVALID_OPERATION")
 }
 

@@ -99,7 +99,6 @@ func TestEmptyResults(t *testing.T) {
 		{"receive", "orders"},
 		{"receive", "orders", "--dlq", "--delete"},
 		{"peek", "orders"},
-		{"peek", "orders", "--state=locked"},
 		{"dlq", "orders", "list"},
 	} {
 		for _, form := range []string{"table", "json"} {
@@ -109,6 +108,9 @@ func TestEmptyResults(t *testing.T) {
 			}
 		}
 	}
+	s.ok(t, "send", "orders", "a")
+	s.verb(t, nil, "peek", "orders", "--state=locked,deferred").wants(t, cli.Clean, "no locked or deferred messages in queues/orders\n")
+	s.verb(t, nil, "peek", "orders", "--from=9").wants(t, cli.Clean, "no messages from number 9 on in queues/orders\n")
 }
 
 func TestNobodyAnswers(t *testing.T) {

@@ -1,12 +1,12 @@
 // Package nearest finds what a person meant who mistyped a name.
 package nearest
 
-// most is how many letters may differ.
+// most is how many letters may differ in a long name; in a short one, a third.
 const most = 3
 
 // Of returns the name that differs least from text, "" if all differ too much.
 func Of(text string, names []string) string {
-	best, least := "", min(most, len(text)/2)+1
+	best, least := "", min(most, (len(text)+1)/3)+1
 	for _, name := range names {
 		if d := distance(text, name); d < least {
 			best, least = name, d
