@@ -89,7 +89,7 @@ var layers = []layer{
 	{under: "proxy/dapr/internal/inflight", ours: []string{"semantics", "semantics/broker/..."}},
 	{under: "proxy/internal/admission/internal/counts", ours: []string{
 		"proto/externalscaler", "proto/sidebus/v1", "proxy/access", "proxy/internal/obs", "proxy/internal/traces", "proxy/lograte",
-		"proxy/wireerror", "semantics",
+		"proxy/wireerror", "semantics", "semantics/broker/...",
 	}},
 	{under: "proxy/amqp/internal/codec", ours: []string{}, theirs: []string{}},
 	{under: "proxy/amqp/internal/frame", ours: []string{"proxy/amqp/internal/codec"}, theirs: []string{}},
