@@ -71,7 +71,9 @@ func (l *lifetime) call(ctx context.Context, of effect, try func(ctx context.Con
 // receiver holds may pass too, but what to do about them is the caller's choice.
 func (e *Error) passes() bool {
 	switch e.Code {
-	case CodeConnectionLost, CodeStoreUnavailable, CodeThrottled:
+	case CodeConnectionLost:
+		return e.Retryable // not at an address of HTTP
+	case CodeStoreUnavailable, CodeThrottled:
 		return true
 	default:
 		return false

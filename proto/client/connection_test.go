@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +17,31 @@ import (
 	"github.com/sidebus/sidebus/proto/client"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
 )
+
+// Who mistakes the ports learns it from the first call, and not after all tries.
+func TestAddressOfHTTP(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	err := newSender(t, connect(t, other.Listener.Addr().String(), nil), "q").SendMessage(t.Context(), text("x"), nil)
+	failure := client.ErrorOf(err)
+	if !errors.Is(err, client.CodeConnectionLost) || failure.Retryable || failure.OutcomeUnknown ||
+		!strings.Contains(failure.Message, "the address is one of HTTP, not of gRPC") {
+		t.Errorf("got %+v", failure)
+	}
+}
+
+func TestNoSidecarAnswers(t *testing.T) {
+	t.Parallel()
+	lost := connect(t, "127.0.0.1:1", &client.Options{RetryTimeout: time.Nanosecond})
+	err := newSender(t, lost, "q").SendMessage(t.Context(), text("x"), nil)
+	failure := client.ErrorOf(err)
+	if !errors.Is(err, client.CodeConnectionLost) || !failure.Retryable ||
+		!strings.HasPrefix(failure.Message, "no sidecar answers: dial tcp 127.0.0.1:1: ") ||
+		!strings.HasSuffix(failure.Message, "; start one, or pass its gRPC address to New") {
+		t.Errorf("got %+v", failure)
+	}
+}
 
 // Every method of what was closed fails with CLOSED, and so does what was waiting.
 func TestClosed(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -150,6 +151,7 @@ func (e *Error) fromStatus(code codes.Code) {
 	switch code {
 	case codes.Unavailable:
 		e.Code, e.Retryable, e.OutcomeUnknown = CodeConnectionLost, true, true
+		e.explainConnection()
 	case codes.Canceled, codes.DeadlineExceeded:
 		e.Code, e.OutcomeUnknown = CodeCancelled, true
 	case codes.ResourceExhausted: // over the largest request the sidecar reads; the text has both numbers
@@ -158,6 +160,18 @@ func (e *Error) fromStatus(code codes.Code) {
 		e.Code = CodeInvalidOperation
 	default:
 		e.Code, e.OutcomeUnknown = CodeInternal, true
+	}
+}
+
+// explainConnection replaces what gRPC says about a connection that could not be opened by what to do about it.
+func (e *Error) explainConnection() {
+	if strings.Contains(e.Message, "looked like an HTTP/1.1 header") {
+		e.Retryable, e.OutcomeUnknown = false, false
+		e.Message = "the address is one of HTTP, not of gRPC; the gRPC address of a sidecar is 127.0.0.1:7421 by default"
+		return
+	}
+	if _, cause, ok := strings.Cut(e.Message, "Error while dialing: "); ok {
+		e.Message = "no sidecar answers: " + strings.TrimSuffix(cause, `"`) + "; start one, or pass its gRPC address to New"
 	}
 }
 
