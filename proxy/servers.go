@@ -68,6 +68,7 @@ func (p *Proxy) newServers(measures *obs.Metrics, calls *obs.Calls, metrics *pro
 
 	p.amqp = amqp.New(amqp.Config{
 		Broker: p.broker, Authorizer: p.config.Authorizer, Metrics: measures, Calls: calls, Logger: p.logger,
+		Admission: p.admission,
 	})
 
 	pages := admin.Config{

@@ -27,6 +27,7 @@ type connection struct {
 	callers  map[string]access.Caller // by what their tokens are for; "" is who has opened the connection
 	replies  []*replyLink
 	sessions map[sessionKey]*held // that links of this connection hold
+	renewed  map[semantics.LockToken]time.Time
 }
 
 type sessionKey struct{ path, id string }
@@ -34,7 +35,7 @@ type sessionKey struct{ path, id string }
 func newConnection(ctx context.Context, s *Server, conn net.Conn) *connection {
 	c := &connection{
 		server: s, net: conn, ctx: ctx, callers: map[string]access.Caller{},
-		sessions: map[sessionKey]*held{},
+		sessions: map[sessionKey]*held{}, renewed: map[semantics.LockToken]time.Time{},
 	}
 	c.conn = engine.New(ctx, conn, c.config())
 	return c

@@ -16,6 +16,7 @@ import (
 	"github.com/sidebus/sidebus/proxy/amqp/internal/codec"
 	"github.com/sidebus/sidebus/proxy/amqp/internal/convert"
 	"github.com/sidebus/sidebus/proxy/amqp/internal/frame"
+	"github.com/sidebus/sidebus/proxy/internal/admission"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -24,6 +25,9 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// requestMemory is the memory for messages that arrive.
+const requestMemory = 4 << 20
 
 // patience bounds all waits.
 const patience = time.Minute
@@ -53,6 +57,7 @@ func start(t *testing.T, authorizer access.Authorizer) *stand {
 	}
 	server := amqp.New(amqp.Config{
 		Broker: b, Authorizer: authorizer, Metrics: metrics, Calls: obs.NewCalls(metrics, logger), Logger: logger,
+		Admission: admission.New(admission.Config{MaxMemory: requestMemory}, metrics, logger),
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -60,6 +60,7 @@ func (m *management) renewLocks(ctx context.Context, args *arguments) (codec.Map
 		}
 		ends[i] = r.LockedUntil
 	}
+	m.connection.noteRenewals(tokens, ends)
 	return codec.Map{codec.Entry("expirations", timestamps(ends))}, nil
 }
 

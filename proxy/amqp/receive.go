@@ -66,7 +66,7 @@ func (c *connection) attachReceiver(l *engine.Link, at node) *frame.Error {
 	r := c.newReceiver(l, source)
 	ctx, stop := c.while(l, right)
 	defer stop()
-	if l.Accept(engine.Accepted{OnSettled: r.onSettled}) {
+	if l.Accept(engine.Accepted{OnSettled: r.onSettled, IsOver: c.isOver}) {
 		r.pump(ctx)
 	}
 	return nil
@@ -143,7 +143,7 @@ func (r *receiver) deliver(ctx context.Context, taken *delivery.Delivery) int {
 	for i, m := range taken.Messages {
 		d := engine.Delivery{
 			Tag: convert.GUID(taken.Tokens()[i]), Payload: convert.Encode(m, r.view),
-			IsSettled: r.mode == semantics.ReceiveAndDelete, Ref: taken.Tokens()[i],
+			IsSettled: r.mode == semantics.ReceiveAndDelete, Ref: lock{taken.Tokens()[i], m.LockedUntil},
 		}
 		if !r.link.Send(d) {
 			break

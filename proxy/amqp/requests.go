@@ -91,8 +91,7 @@ func (c *connection) serve(l *engine.Link, at string, handle func(convert.Reques
 	requests := &worker[*engine.Message]{begin: c.begin}
 	requests.run = func(messages []*engine.Message) {
 		for _, m := range messages {
-			if m.IsTooLarge {
-				err := semantics.SizeExceeded("request", convert.MaxRequest+1, convert.MaxRequest)
+			if err := refusalOf(m, "request", convert.MaxRequest); err != nil {
 				m.Settle(frame.Rejected{Error: linkError(err)})
 				continue
 			}

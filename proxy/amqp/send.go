@@ -8,6 +8,7 @@ import (
 	"github.com/sidebus/sidebus/proxy/amqp/internal/convert"
 	"github.com/sidebus/sidebus/proxy/amqp/internal/engine"
 	"github.com/sidebus/sidebus/proxy/amqp/internal/frame"
+	"github.com/sidebus/sidebus/proxy/internal/admission"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -110,10 +111,24 @@ func (s *sender) send(transfers []*engine.Message) {
 	}
 }
 
+// refusalOf returns why a message has no payload, nil if it has one. limit is 0 if that of the link is not known.
+func refusalOf(m *engine.Message, what string, limit int64) error {
+	switch {
+	case m.IsRefused:
+		return admission.RequestMemoryUsed()
+	case m.IsTooLarge && limit > 0:
+		return semantics.SizeExceeded(what, limit+1, limit)
+	case m.IsTooLarge:
+		return semantics.Errorf(semantics.MessageSizeExceeded, "the %s is larger than the link allows", what)
+	default:
+		return nil
+	}
+}
+
 // messagesOf returns the messages of a transfer: one, or those of a batch.
 func messagesOf(m *engine.Message) ([]*semantics.Message, error) {
-	if m.IsTooLarge {
-		return nil, semantics.Errorf(semantics.MessageSizeExceeded, "the message is larger than the link allows")
+	if err := refusalOf(m, "message", 0); err != nil {
+		return nil, err
 	}
 	encoded := [][]byte{m.Payload}
 	if m.Format == batchFormat {

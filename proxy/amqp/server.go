@@ -16,6 +16,7 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/amqp/internal/engine"
+	"github.com/sidebus/sidebus/proxy/internal/admission"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/lograte"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -30,6 +31,7 @@ type Config struct {
 	Authorizer access.Authorizer
 	Metrics    *obs.Metrics
 	Calls      *obs.Calls
+	Admission  *admission.Controller // the messages that arrive count for its memory
 	Logger     *slog.Logger
 }
 
@@ -162,6 +164,7 @@ const containerID = "sidebus"
 func (c *connection) config() engine.Config {
 	return engine.Config{
 		ContainerID: containerID, Authenticate: c.authenticate,
+		Memory: func() engine.Memory { return c.server.Admission.NewRequest() },
 		Panicked: func(recovered any, stack []byte) {
 			c.server.Logger.ErrorContext(c.ctx, "panic in an AMQP connection", "panic", fmt.Sprint(recovered), "stack", string(stack))
 		},

@@ -20,6 +20,14 @@ type settling struct {
 	isAsked bool
 }
 
+func (s settling) tokens() []semantics.LockToken {
+	tokens := make([]semantics.LockToken, len(s.all))
+	for i, one := range s.all {
+		tokens[i] = one.Ref.(lock).token
+	}
+	return tokens
+}
+
 func (r *receiver) onSettled(all []engine.Settlement, state frame.State, isAsked bool) {
 	r.settling.add(settling{all, state, isAsked})
 }
@@ -77,10 +85,7 @@ func (r *receiver) settleOne(s settling) {
 		r.settleInTransaction(s, state)
 		return
 	}
-	tokens := make([]semantics.LockToken, len(s.all))
-	for i, one := range s.all {
-		tokens[i] = one.Ref.(semantics.LockToken)
-	}
+	tokens := s.tokens()
 	codes, err := r.connection.settle(r.source, tokens, s.state)
 	if !s.isAsked {
 		return

@@ -61,8 +61,8 @@ func (co *coordinator) handle(messages []*engine.Message) {
 }
 
 func (co *coordinator) run(m *engine.Message) (frame.State, error) {
-	if m.IsTooLarge {
-		return nil, semantics.SizeExceeded("message to the coordinator", maxCoordinatorMessage+1, maxCoordinatorMessage)
+	if err := refusalOf(m, "message to the coordinator", maxCoordinatorMessage); err != nil {
+		return nil, err
 	}
 	code, fields, err := convert.Command(m.Payload, coordinatorNames)
 	if err != nil {
@@ -161,13 +161,9 @@ func (s *sender) sendInTransaction(state frame.Transactional, messages []*semant
 
 // settleInTransaction adds a settlement to a transaction. The messages stay locked until it is discharged.
 func (r *receiver) settleInTransaction(s settling, state frame.Transactional) {
-	tokens := make([]semantics.LockToken, len(s.all))
-	for i, one := range s.all {
-		tokens[i] = one.Ref.(semantics.LockToken)
-	}
 	operation, err := operationOf(state.Outcome)
 	if err == nil {
-		operation.Source, operation.Tokens = r.source, tokens
+		operation.Source, operation.Tokens = r.source, s.tokens()
 		err = r.connection.add(state.ID, operation)
 	}
 	switch {

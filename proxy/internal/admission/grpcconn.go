@@ -74,14 +74,14 @@ func (c *grpcConn) writePending() {
 	}
 }
 
-// memoryErrorResponse encodes the response of a call that fails with errRequestMemory, and the end of its stream.
+// memoryErrorResponse encodes the response of a call that fails with RequestMemoryUsed, and the end of its stream.
 func memoryErrorResponse(id uint32) []byte {
 	headers := encodeFrame(frameHeaders, flagEndStream|flagEndHeaders, id, memoryErrorHeaders())
 	return append(headers, encodeReset(id, noError)...)
 }
 
 var memoryErrorHeaders = sync.OnceValue(func() []byte {
-	failure := wireerror.Status(errRequestMemory())
+	failure := wireerror.Status(RequestMemoryUsed())
 	details, _ := proto.Marshal(failure.Proto()) // marshaling it cannot fail
 	return slices.Concat(encodeField(":status", "200"), encodeField("content-type", "application/grpc"),
 		encodeField("grpc-status", strconv.Itoa(int(failure.Code()))), encodeField("grpc-message", failure.Message()),

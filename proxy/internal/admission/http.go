@@ -246,7 +246,7 @@ func (v *httpRequest) acquire(n int64) *semantics.Error {
 	v.size += n
 	if !v.controller.memory.acquire(&v.allocated, n*jsonFactor, v.size <= smallRequest) {
 		v.controller.requestRefused()
-		return errRequestMemory()
+		return RequestMemoryUsed()
 	}
 	return nil
 }

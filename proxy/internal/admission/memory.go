@@ -100,11 +100,35 @@ func (b *memoryBudget) refusedWithin(period time.Duration) bool {
 	return !b.refusedAt.IsZero() && time.Since(b.refusedAt) < period
 }
 
-// errRequestMemory is the error of a request that was refused for lack of memory.
-func errRequestMemory() *semantics.Error {
+// RequestMemoryUsed is the error of a request that was refused for lack of memory.
+func RequestMemoryUsed() *semantics.Error {
 	e := semantics.Errorf(
 		semantics.Throttled, "requests in flight use all of --request-memory; retry later, or send less at a time",
 	)
 	e.RetryAfter = time.Second
 	return e
 }
+
+// Request is the memory of a request that arrives in pieces over a wire which this package does not read.
+type Request struct {
+	controller *Controller
+	size       int64
+	allocated  allocation
+}
+
+// NewRequest returns the memory of a request of which nothing has arrived.
+func (ctl *Controller) NewRequest() *Request { return &Request{controller: ctl} }
+
+// Grow allocates memory for n bytes of the request more, and reports whether it was available. If not, the request is
+// to be refused with RequestMemoryUsed.
+func (r *Request) Grow(n int) bool {
+	r.size += int64(n)
+	isAvailable := r.controller.memory.acquire(&r.allocated, int64(n)*protoFactor, r.size <= smallRequest)
+	if !isAvailable {
+		r.controller.requestRefused()
+	}
+	return isAvailable
+}
+
+// Free releases the memory.
+func (r *Request) Free() { r.controller.memory.release(&r.allocated) }

@@ -67,7 +67,7 @@ func (m *Multiplex) BeginCall(ctx context.Context, length int) (context.Context,
 	if !ctl.memory.acquire(&c.allocated, size*protoFactor, size <= smallRequest) {
 		m.conn.calls.endMultiplexed()
 		ctl.requestRefused()
-		return ctx, nil, errRequestMemory()
+		return ctx, nil, RequestMemoryUsed()
 	}
 	return context.WithValue(ctx, callKey{}, c), c, nil
 }

@@ -319,6 +319,9 @@ func (d *decoder) array(count, depth int) (any, error) {
 			return nil, err
 		}
 	}
+	if code == codeNull && count > 0 { // they take no bytes, so their number has no bound
+		return nil, errors.New("an array has nulls")
+	}
 	array := make(Array, 0, min(count, firstCapacity))
 	for range count {
 		value, err := d.primitive(code, depth)

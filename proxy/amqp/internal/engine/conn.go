@@ -38,6 +38,7 @@ const (
 	readBuffer       = 4 << 10
 	defaultHandshake = 30 * time.Second
 	defaultIdle      = 2 * time.Minute
+	defaultRecheck   = 10 * time.Second
 	writeTimeout     = 30 * time.Second
 	linger           = 2 * time.Second // how long a client may take to close a connection that this side has closed
 )
@@ -52,9 +53,28 @@ type Config struct {
 	IdleTimeout time.Duration
 	// HandshakeTimeout is how long a client may take to open the connection. Zero: 30 seconds.
 	HandshakeTimeout time.Duration
+	// RecheckAfter is how often a link with too many deliveries that are not settled looks for those that are over.
+	// Zero: 10 seconds.
+	RecheckAfter time.Duration
+	// Memory returns the budget of a message that begins to arrive; nil: there is none.
+	Memory func() Memory
 	// Panicked is called for a panic of the goroutine that reads.
 	Panicked func(recovered any, stack []byte)
 }
+
+// Memory is the memory of a message that arrives. Its methods must not block.
+type Memory interface {
+	// Grow adds n bytes, and reports whether they were available.
+	Grow(n int) bool
+	// Free releases all.
+	Free()
+}
+
+// noMemory is the budget of a message if there is none.
+type noMemory struct{}
+
+func (noMemory) Grow(int) bool { return true }
+func (noMemory) Free()         {}
 
 // Login is how a client has said who it is.
 type Login struct {
@@ -121,6 +141,12 @@ func New(ctx context.Context, n net.Conn, config Config) *Conn {
 	}
 	if config.HandshakeTimeout == 0 {
 		config.HandshakeTimeout = defaultHandshake
+	}
+	if config.RecheckAfter == 0 {
+		config.RecheckAfter = defaultRecheck
+	}
+	if config.Memory == nil {
+		config.Memory = func() Memory { return noMemory{} }
 	}
 	c := &Conn{
 		config: config, net: n, wake: make(chan struct{}, 1),

@@ -10,10 +10,13 @@ type Message struct {
 	Payload []byte
 	// IsTooLarge: it has more than MaxTransfer bytes, and no Payload.
 	IsTooLarge bool
+	// IsRefused: there was no memory for it, and it has no Payload.
+	IsRefused bool
 	// State is that of the delivery, which is nil except in transactions.
 	State frame.State
 
 	link      *Link
+	memory    Memory
 	id        uint32
 	isSettled bool // by the client: it wants no answer
 }
@@ -45,7 +48,9 @@ func (s *session) transfer(t *frame.Transfer, payload []byte) (after func(), err
 		}
 		l.credit--
 		l.deliveryCount++
-		l.partial = &Message{link: l, id: *t.DeliveryID, isSettled: t.Settled, State: t.State}
+		l.partial = &Message{
+			link: l, memory: s.conn.config.Memory(), id: *t.DeliveryID, isSettled: t.Settled, State: t.State,
+		}
 		if t.MessageFormat != nil {
 			l.partial.Format = *t.MessageFormat
 		}
@@ -58,6 +63,7 @@ func (s *session) transfer(t *frame.Transfer, payload []byte) (after func(), err
 	l.partial = nil
 	s.conn.partial -= len(m.Payload)
 	if t.Aborted {
+		m.memory.Free()
 		l.topUp()
 		return nil, nil
 	}
@@ -71,18 +77,30 @@ func (s *session) transfer(t *frame.Transfer, payload []byte) (after func(), err
 func (l *Link) add(m *Message, payload []byte) error {
 	c := l.session.conn
 	switch {
-	case m.IsTooLarge:
+	case m.IsTooLarge, m.IsRefused:
 		return nil // the rest is only counted
 	case uint64(len(m.Payload)+len(payload)) > l.accepted.MaxTransfer:
-		c.partial -= len(m.Payload)
-		m.IsTooLarge, m.Payload = true, nil
+		m.IsTooLarge = true
+		m.discard()
 		return nil
 	case c.partial-len(m.Payload) > maxPartial:
 		return violation(limitExceeded, "too many large messages at a time; send one after the other")
 	}
+	if !m.memory.Grow(len(payload)) {
+		m.IsRefused = true
+		m.discard()
+		return nil
+	}
 	m.Payload = append(m.Payload, payload...)
 	c.partial += len(payload)
 	return nil
+}
+
+// discard forgets what has arrived of a message that is going to be refused.
+func (m *Message) discard() {
+	m.link.session.conn.partial -= len(m.Payload)
+	m.Payload = nil
+	m.memory.Free()
 }
 
 // Settle settles the message with a state. It must be called once for each message.
@@ -94,6 +112,7 @@ func (m *Message) Settle(state frame.State) {
 	c.queued -= len(m.Payload)
 	c.settled.fire()
 	m.Payload = nil
+	m.memory.Free()
 	l.open--
 	if l.isOver || l.isClosed {
 		return

@@ -53,6 +53,9 @@ type Accepted struct {
 	// OnMessage gets each message of the client. It must not block, and settles each message.
 	OnMessage func(*Message)
 
+	// IsOver reports whether a delivery with this Ref cannot be settled any more. If the client has too many that it has
+	// not settled, such ones are forgotten. It must not block. Nil: none is over before the link.
+	IsOver func(ref any) bool
 	// OnSettled gets what the client settles, with its state, which may be nil. isAsked: the client expects an
 	// Acknowledge. It must not block.
 	OnSettled func(all []Settlement, state frame.State, isAsked bool)
@@ -168,7 +171,7 @@ func (l *Link) over() {
 // forget frees what the link holds, and ends its context.
 func (l *Link) forget() {
 	if l.partial != nil {
-		l.session.conn.partial -= len(l.partial.Payload)
+		l.partial.discard()
 		l.partial = nil
 	}
 	if l.unsettled > 0 {

@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/sidebus/sidebus/proxy/amqp/internal/frame"
+import (
+	"time"
+
+	"github.com/sidebus/sidebus/proxy/amqp/internal/frame"
+)
 
 // Want is what the client wants of a link on which it receives.
 type Want struct {
@@ -16,20 +20,39 @@ func (l *Link) Wanted() (Want, bool) {
 	c := l.session.conn
 	for {
 		c.mu.Lock()
+		l.prune()
 		isReady := l.credit > 0 && l.unsettled < maxUnsettled || l.isDraining
 		want := Want{
 			Credit: min(int(l.credit), maxUnsettled-l.unsettled), IsDraining: l.isDraining,
 			Withdrawn: l.withdrawn.wait(),
 		}
 		isOver, changed := l.isOver || l.isClosed, l.changed.wait()
+		var recheck <-chan time.Time
+		if l.credit > 0 && !isReady {
+			recheck = time.After(c.config.RecheckAfter)
+		}
 		c.mu.Unlock()
 		if isOver || isReady {
 			return want, !isOver
 		}
 		select {
 		case <-changed:
+		case <-recheck:
 		case <-l.ctx.Done():
 			return want, false
+		}
+	}
+}
+
+// prune forgets deliveries that are over, if the client has not settled too many.
+func (l *Link) prune() {
+	if l.unsettled < maxUnsettled || l.accepted == nil || l.accepted.IsOver == nil {
+		return
+	}
+	for id, o := range l.session.unsettled {
+		if o.link == l && l.accepted.IsOver(o.ref) {
+			delete(l.session.unsettled, id)
+			l.unsettled--
 		}
 	}
 }
