@@ -269,7 +269,7 @@ test-otel: redis ## Trace messages over every wire to a collector of OpenTelemet
 AZURE_PYTHON := .tmp/azure-python/.installed
 AZURE_JAVA := .tmp/azure-java/.installed
 .PHONY: test-azure
-test-azure: redis node npm java test/azure/js/node_modules/.package-lock.json $(AZURE_PYTHON) $(AZURE_JAVA) ## Run the official SDKs of Azure Service Bus for Go, JavaScript, Python and Java, unchanged, against the sidecar
+test-azure: redis node npm java test/azure/js/node_modules/.package-lock.json $(AZURE_PYTHON) $(AZURE_JAVA) ## Run the official SDKs of Azure Service Bus for Go, JavaScript, Python and Java, and Qpid Proton, unchanged, against the sidecar
 	cd test/azure && go test ./...
 
 .PHONY: test-keda
@@ -381,7 +381,8 @@ $(WEB)/node_modules/.package-lock.json test/azure/js/node_modules/.package-lock.
 	@touch $@
 
 $(AZURE_PYTHON): test/azure/python/requirements.txt | venv
-	python3 -m venv --clear $(@D) && $(@D)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: -r $<
+	python3 -m venv --clear $(@D) && $(@D)/bin/pip install --quiet --disable-pip-version-check \
+	  --only-binary :all: --no-binary python-qpid-proton -r $<
 	@touch $@
 
 $(AZURE_JAVA): test/azure/java/pom.xml | java maven

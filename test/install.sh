@@ -2,7 +2,7 @@
 # Makes sure that a program the tests or the examples need is on PATH, and installs the system's package when it is not:
 #   test/install.sh redis     redis-server or valkey-server, at least version 7.0
 #   test/install.sh python    python3, which runs the Python example
-#   test/install.sh venv      python3 with the modules venv and pip, which install the SDK of Azure Service Bus for a test
+#   test/install.sh venv      python3 with the modules venv and pip, and its headers, which install clients of AMQP for a test
 #   test/install.sh node      node, at least version 18, which runs the Node example
 #   test/install.sh java      java and javac of a JDK, at least version 17, which run the Java example
 #   test/install.sh maven     mvn, which installs the SDK of Azure Service Bus for Java for a test
@@ -62,7 +62,8 @@ fits() {
   case "$what" in
     redis) redis_fits ;;
     python) command -v python3 >/dev/null ;;
-    venv) python3 -c "import ensurepip, venv" 2>/dev/null ;;
+    venv) python3 -c "import ensurepip, os, sysconfig, venv
+raise SystemExit(not os.path.exists(os.path.join(sysconfig.get_path('include'), 'Python.h')))" 2>/dev/null ;;
     node) version_fits node "$least_node" ;;
     npm) command -v npm >/dev/null ;;
     maven) command -v mvn >/dev/null ;;
@@ -89,7 +90,8 @@ install_package() {
     brew install "$brew"
   elif command -v apt-get >/dev/null && { ((EUID == 0)) || command -v sudo >/dev/null; }; then
     as_root apt-get update -qq
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$apt"
+    # shellcheck disable=SC2086 # several packages
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $apt
   else
     return 1
   fi
@@ -98,7 +100,7 @@ install_package() {
 case "$what" in
   redis) brew=redis apt=redis-server hint="redis-server $least.0 (Debian, Ubuntu), redis (Fedora, Alpine, brew) or valkey" ;;
   python) brew=python3 apt=python3 hint=python3 ;;
-  venv) brew=python3 apt=python3-venv hint="python3 with venv (python3-venv on Debian and Ubuntu)" ;;
+  venv) brew=python3 apt="python3-venv python3-dev" hint="python3 with venv and its headers (python3-venv and python3-dev on Debian and Ubuntu)" ;;
   node) brew=node apt=nodejs hint="Node.js $least_node or later" ;;
   java) brew=openjdk apt=default-jdk-headless hint="a JDK, version $least_java or later, with java and javac on PATH" ;;
   maven) brew=maven apt=maven hint="maven, with mvn on PATH" ;;

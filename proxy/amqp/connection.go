@@ -28,6 +28,8 @@ type connection struct {
 	replies  []*replyLink
 	sessions map[sessionKey]*held // that links of this connection hold
 	renewed  map[semantics.LockToken]time.Time
+
+	transactions map[string]*transaction // that are declared over this connection, by their ids
 }
 
 type sessionKey struct{ path, id string }
@@ -36,6 +38,7 @@ func newConnection(ctx context.Context, s *Server, conn net.Conn) *connection {
 	c := &connection{
 		server: s, net: conn, ctx: ctx, callers: map[string]access.Caller{},
 		sessions: map[sessionKey]*held{}, renewed: map[semantics.LockToken]time.Time{},
+		transactions: map[string]*transaction{},
 	}
 	c.conn = engine.New(ctx, conn, c.config())
 	return c

@@ -30,15 +30,17 @@ func (c *connection) isOver(ref any) bool {
 	if renewed, ok := c.renewed[l.token]; ok {
 		until = renewed
 	}
-	return time.Since(until) > lockGrace
+	return hasEnded(until)
 }
+
+func hasEnded(until time.Time) bool { return time.Since(until) > lockGrace }
 
 // noteRenewals notes until when locks were renewed.
 func (c *connection) noteRenewals(tokens []semantics.LockToken, ends []time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.renewed) > manyRenewed {
-		maps.DeleteFunc(c.renewed, func(_ semantics.LockToken, until time.Time) bool { return time.Since(until) > lockGrace })
+		maps.DeleteFunc(c.renewed, func(_ semantics.LockToken, until time.Time) bool { return hasEnded(until) })
 	}
 	for i, token := range tokens {
 		c.renewed[token] = ends[i]

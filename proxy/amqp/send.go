@@ -24,8 +24,18 @@ const (
 type sender struct {
 	connection *connection
 	target     semantics.Target
-	work       worker[*engine.Message]
+	work       worker[arrival]
 }
+
+// arrival is a message that a client sends, and how to note what became of it if it is in a transaction; nil if not.
+type arrival struct {
+	*engine.Message
+
+	done func(err error)
+}
+
+// onMessage passes a message on, in the order in which the client has sent it.
+func (s *sender) onMessage(m *engine.Message) { s.work.add(arrival{m, s.connection.arrived(m.State)}) }
 
 // attachSender accepts a link to a queue or topic.
 func (c *connection) attachSender(l *engine.Link, at node) *frame.Error {
@@ -57,27 +67,35 @@ func (c *connection) attachSender(l *engine.Link, at node) *frame.Error {
 	context.AfterFunc(l.Context(), stop)
 	l.Accept(engine.Accepted{
 		MaxMessageSize: largest, MaxTransfer: max(largest, batch) + encoding, Credit: senderCredit,
-		OnMessage:  s.work.add,
+		OnMessage:  s.onMessage,
 		Properties: codec.Map{codec.Named("com.microsoft:max-message-batch-size", batch)},
 	})
 	return nil
 }
 
 // send stores the messages of transfers. What has arrived together is stored together, each transfer on its own.
-func (s *sender) send(transfers []*engine.Message) {
+func (s *sender) send(transfers []arrival) {
 	var ready []*engine.Message
 	var calls [][]*semantics.Message
 	for _, m := range transfers {
-		messages, err := messagesOf(m)
-		if err != nil {
+		messages, err := messagesOf(m.Message)
+		state, isIn := m.State.(frame.Transactional)
+		if isIn && err == nil {
+			err = s.sendInTransaction(state, messages)
+		}
+		if isIn {
+			m.done(err)
+		}
+		switch {
+		case err != nil && isIn:
+			m.Settle(frame.Rejected{Error: transactionError(err)})
+		case err != nil:
 			m.Settle(frame.Rejected{Error: linkError(err)})
-			continue
+		case isIn:
+			m.Settle(frame.Transactional{ID: state.ID, Outcome: frame.Accepted{}})
+		default:
+			ready, calls = append(ready, m.Message), append(calls, messages)
 		}
-		if state, ok := m.State.(frame.Transactional); ok {
-			m.Settle(s.sendInTransaction(state, messages))
-			continue
-		}
-		ready, calls = append(ready, m), append(calls, messages)
 	}
 	if len(ready) == 0 {
 		return

@@ -18,6 +18,7 @@ type settling struct {
 	all     []engine.Settlement
 	state   frame.State
 	isAsked bool
+	done    func(err error) // notes what became of it if it is in a transaction; nil if not
 }
 
 func (s settling) tokens() []semantics.LockToken {
@@ -29,7 +30,7 @@ func (s settling) tokens() []semantics.LockToken {
 }
 
 func (r *receiver) onSettled(all []engine.Settlement, state frame.State, isAsked bool) {
-	r.settling.add(settling{all, state, isAsked})
+	r.settling.add(settling{all, state, isAsked, r.connection.arrived(state)})
 }
 
 // settle settles in the order of arrival. Neighbours with the same plain outcome are settled together.
@@ -41,8 +42,12 @@ func (r *receiver) settle(asked []settling) {
 			one.all = append(one.all, asked[0].all...)
 			asked = asked[1:]
 		}
+		if state, ok := one.state.(frame.Transactional); ok {
+			r.settleInTransaction(one, state)
+			continue
+		}
 		for piece := range slices.Chunk(one.all, semantics.MaxSettleTokens) {
-			r.settleOne(settling{piece, one.state, one.isAsked})
+			r.settleOne(settling{piece, one.state, one.isAsked, nil})
 		}
 	}
 }
@@ -81,10 +86,6 @@ func echo(asked frame.State) frame.State {
 
 // settleOne runs one settlement and answers it.
 func (r *receiver) settleOne(s settling) {
-	if state, ok := s.state.(frame.Transactional); ok {
-		r.settleInTransaction(s, state)
-		return
-	}
 	tokens := s.tokens()
 	codes, err := r.connection.settle(r.source, tokens, s.state)
 	if !s.isAsked {

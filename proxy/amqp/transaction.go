@@ -2,7 +2,9 @@ package amqp
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/amqp/internal/codec"
@@ -22,17 +24,69 @@ const (
 
 var coordinatorNames = map[codec.Symbol]uint64{"amqp:declare:list": declare, "amqp:discharge:list": discharge}
 
+// transaction is what this connection knows of a transaction that is not discharged. Its operations come over several
+// links, each with a worker of its own, so one that the client has sent before the discharge may be added later.
+type transaction struct {
+	pending   int // operations that have arrived and are not added yet
+	hasFailed bool
+	changed   *sync.Cond // with the mutex of the connection
+}
+
+// arrived notes an operation of a transaction, in the order in which the client has sent it. It returns how to note
+// what became of it; nil if the state is not that of a transaction.
+func (c *connection) arrived(state frame.State) (done func(err error)) {
+	in, isIn := state.(frame.Transactional)
+	if !isIn {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.transactions[string(in.ID)]
+	if t == nil {
+		return func(error) {} // it will be refused
+	}
+	t.pending++
+	return func(err error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		t.pending--
+		t.hasFailed = t.hasFailed || err != nil
+		t.changed.Broadcast()
+	}
+}
+
+// await waits until all operations of a transaction that have arrived are added. It reports whether one was refused.
+func (c *connection) await(id []byte) (hasFailed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.transactions[string(id)]
+	if t == nil {
+		return false
+	}
+	for t.pending > 0 {
+		t.changed.Wait()
+	}
+	return t.hasFailed
+}
+
+// forget forgets a transaction.
+func (c *connection) forget(id []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.transactions, string(id))
+}
+
 // coordinator is a link to the coordinator of transactions (TX-1). Those that the client has declared on it and not
 // discharged are rolled back when it ends.
 type coordinator struct {
 	connection *connection
-	open       map[string]bool
+	open       map[string][]byte // ids as AMQP has them, by ids of the broker
 	work       worker[*engine.Message]
 }
 
 // attachCoordinator accepts a link to the coordinator. Who may do what, each operation and the commit ask.
 func (c *connection) attachCoordinator(l *engine.Link) *frame.Error {
-	co := &coordinator{connection: c, open: map[string]bool{}}
+	co := &coordinator{connection: c, open: map[string][]byte{}}
 	co.work.run, co.work.begin = co.handle, c.begin
 	l.Accept(engine.Accepted{
 		MaxMessageSize: maxCoordinatorMessage, MaxTransfer: maxCoordinatorMessage, Credit: requestCredit,
@@ -40,7 +94,9 @@ func (c *connection) attachCoordinator(l *engine.Link) *frame.Error {
 	})
 	<-l.Context().Done()
 	co.work.wait()
-	for id := range co.open {
+	for id, token := range co.open {
+		c.await(token)
+		c.forget(token)
 		_ = co.connection.server.Broker.Rollback(c.ctx, id) // what fails is rolled back when its time has expired
 	}
 	return nil
@@ -68,37 +124,74 @@ func (co *coordinator) run(m *engine.Message) (frame.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := co.connection
 	switch code {
 	case declare:
-		var id string
-		err := c.call(c.ctx, "Transactions.Begin", "", func(context.Context) (err error) {
-			id, err = c.server.Broker.Begin(fmt.Sprintf("amqp %p", c))
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		token, err := semantics.ParseLockToken(id) // a UUID as well: an id of AMQP has at most 32 bytes
-		co.open[id] = true
-		return frame.Declared{ID: token[:]}, err
+		return co.declare()
 	case discharge:
-		id, err := transactionID(convert.Field(fields, 0))
-		if err != nil {
-			return nil, err
-		}
-		if isFailed, _ := convert.Field(fields, 1).(bool); isFailed {
-			delete(co.open, id)
-			err = c.call(c.ctx, "Transactions.Rollback", "", func(ctx context.Context) error {
-				return c.server.Broker.Rollback(ctx, id)
-			})
-		} else {
-			err = co.commit(id)
-		}
-		return frame.Accepted{}, err
+		token, _ := convert.Field(fields, 0).([]byte)
+		isRollback, _ := convert.Field(fields, 1).(bool)
+		return frame.Accepted{}, co.discharge(token, isRollback)
 	default:
 		return nil, semantics.InvalidField("body", "must be an amqp-value with a declare or a discharge")
 	}
+}
+
+func (co *coordinator) declare() (frame.State, error) {
+	c := co.connection
+	var id string
+	err := c.call(c.ctx, "Transactions.Begin", "", func(context.Context) (err error) {
+		id, err = c.server.Broker.Begin(fmt.Sprintf("amqp %p", c))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	token, err := semantics.ParseLockToken(id) // a UUID as well: an id of AMQP has at most 32 bytes
+	if err != nil {
+		return nil, err
+	}
+	co.open[id] = token[:]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.transactions[string(token[:])] = &transaction{changed: sync.NewCond(&c.mu)}
+	return frame.Declared{ID: token[:]}, nil
+}
+
+// discharge ends a transaction with all that the client has sent before. If a part of it was refused, nothing is done.
+func (co *coordinator) discharge(token []byte, isRollback bool) error {
+	id, err := transactionID(token)
+	if err != nil {
+		return err
+	}
+	hasFailed := co.connection.await(token)
+	if isRollback || hasFailed {
+		if err := co.rollback(id); err != nil {
+			return err
+		}
+		co.end(id)
+		if !isRollback {
+			return errRefusedPart
+		}
+		return nil
+	}
+	return co.commit(id)
+}
+
+// errRefusedPart is why a transaction was rolled back that the client wanted to commit.
+var errRefusedPart = &semantics.Error{
+	Code: semantics.InvalidOperation, Message: "an operation of the transaction was refused, so it was rolled back",
+}
+
+func (co *coordinator) end(id string) {
+	co.connection.forget(co.open[id])
+	delete(co.open, id)
+}
+
+func (co *coordinator) rollback(id string) error {
+	c := co.connection
+	return c.call(c.ctx, "Transactions.Rollback", "", func(ctx context.Context) error {
+		return c.server.Broker.Rollback(ctx, id)
+	})
 }
 
 // commit runs what the client has added (TX-4, TX-5). If the client may repeat the discharge, the transaction stays
@@ -110,7 +203,7 @@ func (co *coordinator) commit(id string) error {
 		if err != nil {
 			return err
 		}
-		delete(co.open, id)
+		co.end(id)
 		c.server.Metrics.Transacted(result)
 		return nil
 	})
@@ -139,24 +232,19 @@ func (c *connection) add(id []byte, operation semantics.Operation) error {
 }
 
 // transactionID returns an id as the broker has it. TRANSACTION_NOT_FOUND for what cannot be one.
-func transactionID(value any) (string, error) {
-	b, _ := value.([]byte)
+func transactionID(b []byte) (string, error) {
 	if len(b) != len(semantics.LockToken{}) {
 		return "", semantics.Errorf(semantics.TransactionNotFound, "no coordinator has returned this transaction id")
 	}
 	return semantics.LockToken(b).String(), nil
 }
 
-// sendInTransaction adds the messages of a transfer to a transaction, and returns the answer.
-func (s *sender) sendInTransaction(state frame.Transactional, messages []*semantics.Message) frame.State {
-	err := s.connection.add(state.ID, semantics.Operation{
+// sendInTransaction adds the messages of a transfer to a transaction.
+func (s *sender) sendInTransaction(state frame.Transactional, messages []*semantics.Message) error {
+	return s.connection.add(state.ID, semantics.Operation{
 		Verb: semantics.OperationSend, Source: semantics.Source{Path: s.target.Path}, IsTopic: s.target.IsTopic,
 		Messages: messages,
 	})
-	if err != nil {
-		return frame.Rejected{Error: transactionError(err)}
-	}
-	return frame.Transactional{ID: state.ID, Outcome: frame.Accepted{}}
 }
 
 // settleInTransaction adds a settlement to a transaction. The messages stay locked until it is discharged.
@@ -166,6 +254,7 @@ func (r *receiver) settleInTransaction(s settling, state frame.Transactional) {
 		operation.Source, operation.Tokens = r.source, s.tokens()
 		err = r.connection.add(state.ID, operation)
 	}
+	s.done(err)
 	switch {
 	case !s.isAsked:
 	case err != nil:
@@ -207,13 +296,17 @@ const (
 // was rolled back.
 func transactionError(err error) *frame.Error {
 	e := linkError(err)
-	switch failed := obs.Failure(err); {
-	case failed.Code == semantics.TransactionNotFound:
+	switch obs.Failure(err).Code {
+	case semantics.TransactionNotFound:
 		e.Condition = unknownTransaction
-	case failed.Code == semantics.TransactionTimedOut:
+	case semantics.TransactionTimedOut:
 		e.Condition = transactionTimeout
-	case e.Condition == messageLockLost, e.Condition == messageNotFound, e.Condition == sessionLockLost:
+	case semantics.MessageLockLost, semantics.SessionLockLost, semantics.MessageNotFound:
 		e.Condition = rolledBack
+	default:
+		if errors.Is(err, errRefusedPart) {
+			e.Condition = rolledBack
+		}
 	}
 	return e
 }

@@ -160,6 +160,58 @@ func TestTX_5_LostLockFailsTheDischarge(t *testing.T) {
 	}
 }
 
+// TestTX_1_DischargeFollowsWhatWasSentBefore sends all of a transaction without waiting for an answer.
+func TestTX_1_DischargeFollowsWhatWasSentBefore(t *testing.T) {
+	t.Parallel()
+	const links = 20
+	s := start(t, nil)
+	s.queue("q", nil)
+	c := s.dial(nil).open()
+	co := c.coordinator()
+	var senders []uint32
+	for range links {
+		senders = append(senders, c.sender("q"))
+	}
+	pipeline := func(refused bool) (accepted int, rejected string) {
+		id := co.declare()
+		for _, sender := range senders {
+			delivery := c.next
+			c.next++
+			c.send(&frame.Transfer{Handle: sender, DeliveryID: &delivery, State: frame.Transactional{ID: id}}, data("x")...)
+		}
+		if refused {
+			delivery := c.next
+			c.next++
+			c.send(&frame.Transfer{Handle: senders[0], DeliveryID: &delivery, State: frame.Transactional{ID: id}}, 0x40)
+		}
+		delivery := c.next
+		c.next++
+		c.send(&frame.Transfer{Handle: co.handle, DeliveryID: &delivery}, sections(uint64(0x77), codec.Described{
+			Descriptor: uint64(0x32), Value: codec.List{id, false},
+		})...)
+		for answered := false; !answered || accepted < links; {
+			d := want[*frame.Disposition](c)
+			switch outcome := d.State.(type) {
+			case frame.Transactional:
+				accepted++
+			case frame.Rejected:
+				if answered = answered || d.First == delivery; d.First == delivery {
+					rejected = outcome.Error.Condition
+				}
+			default:
+				answered = true
+			}
+		}
+		return accepted, rejected
+	}
+	if accepted, rejected := pipeline(false); accepted != links || rejected != "" || s.counts("q").Available != links {
+		t.Errorf("%d accepted, the discharge is rejected with %q, there are %d messages", accepted, rejected, s.counts("q").Available)
+	}
+	if _, rejected := pipeline(true); rejected != "amqp:transaction:rollback" || s.counts("q").Available != links {
+		t.Errorf("with a part that was refused, the discharge is rejected with %q, there are %d messages", rejected, s.counts("q").Available)
+	}
+}
+
 func TestTX_6_RollbackLeavesLocks(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

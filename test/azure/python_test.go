@@ -33,6 +33,19 @@ func TestPython(t *testing.T) {
 	}
 }
 
+// TestProton runs a program with a generic client, which "make test-azure" installs too.
+func TestProton(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, name := range []string{"frames", "credit", "outcomes", "transactions"} {
+		s.Must(t, "PUT", "/v1/queues/"+name, `{}`)
+	}
+	out, err := exec.CommandContext(patient(t), python, "python/generic.py", s.AMQP).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
 // createLifecycle creates what the programs in other languages need.
 func createLifecycle(t *testing.T, s *sidecartest.Sidecar) {
 	t.Helper()

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 
@@ -50,7 +51,7 @@ var annotated = map[string]bool{
 }
 
 // rest returns what of a message no field of Sidebus says, with the form of its body; nil for nothing.
-func (s *Sections) rest(form form) []byte {
+func (s *Sections) rest(m *semantics.Message, form form) []byte {
 	header := only(s.Header, durableField, priorityField, acquirerField)
 	fields := only(s.Properties, userField, contentEncoding, expiryField, creationField, groupSequence)
 	for _, at := range []int{idField, correlation} {
@@ -61,10 +62,10 @@ func (s *Sections) rest(form form) []byte {
 		}
 	}
 	var properties codec.Map
-	for _, p := range s.Application {
-		value, err := valueOf(p.Value)
-		if err == nil && !reflect.DeepEqual(FromValue(value), p.Value) {
-			properties = append(properties, p)
+	came := byName(s.Application)
+	for _, name := range slices.Sorted(maps.Keys(m.Properties)) {
+		if !reflect.DeepEqual(FromValue(m.Properties[name]), came[name]) {
+			properties = append(properties, codec.Entry(name, came[name]))
 		}
 	}
 	b := []byte{byte(form)}
@@ -78,6 +79,19 @@ func (s *Sections) rest(form form) []byte {
 		return nil
 	}
 	return b
+}
+
+// byName returns application properties by their names. Of several with one name the last counts.
+func byName(all codec.Map) map[string]any {
+	if len(all) == 0 {
+		return nil
+	}
+	values := make(map[string]any, len(all))
+	for _, p := range all {
+		name, _ := codec.Text(p.Key)
+		values[name] = p.Value
+	}
+	return values
 }
 
 // only returns the fields of a list at these places, nil if all of them are null.
@@ -99,12 +113,18 @@ func with(list codec.List, at int, value any) codec.List {
 	return list
 }
 
-// unknown returns the annotations that Sidebus has no field for, and those that are null.
+// unknown returns the annotations that Sidebus has no field for, and those that are null, each name once.
 func unknown(all codec.Map) (some codec.Map) {
+	seen := map[string]bool{}
 	for _, p := range all {
-		if name, isText := codec.Text(p.Key); !isText || !annotated[name] || p.Value == nil {
-			some = append(some, p)
+		name, isText := codec.Text(p.Key)
+		if isText && (annotated[name] && p.Value != nil || seen[name]) {
+			continue
 		}
+		if isText {
+			seen[name] = true
+		}
+		some = append(some, p)
 	}
 	return some
 }
@@ -127,7 +147,8 @@ func appendMap(b []byte, code uint64, all codec.Map) []byte {
 type kept struct {
 	Sections
 
-	form form
+	form       form
+	properties map[string]any
 }
 
 // keptOf reads it. What cannot be read, which no version has written, is as if there was nothing.
@@ -139,12 +160,12 @@ func keptOf(stored []byte) *kept {
 	if err != nil || stored[0] > byte(asValue) {
 		return &kept{}
 	}
-	return &kept{*s, form(stored[0])}
+	return &kept{*s, form(stored[0]), byName(s.Application)}
 }
 
 // property returns a property in the type in which it came, unless it was changed since.
 func (k *kept) property(name string, value semantics.Value) any {
-	if came := k.Application.Get(name); came != nil {
+	if came := k.properties[name]; came != nil {
 		if v, err := valueOf(came); err == nil && v == value {
 			return came
 		}
@@ -166,7 +187,7 @@ func (k *kept) appendBody(b []byte, m *semantics.Received) []byte {
 	}
 }
 
-// joined returns annotations with those of more whose names they do not have.
+// joined returns annotations, of which there are few, with those of more whose names they do not have.
 func joined(all, more codec.Map) codec.Map {
 	for _, p := range more {
 		if name, isText := codec.Text(p.Key); !isText || !slices.ContainsFunc(all, func(q codec.Pair) bool {

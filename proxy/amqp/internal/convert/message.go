@@ -68,7 +68,7 @@ func Message(payload []byte) (*semantics.Message, error) {
 	if m.Properties, err = Properties(s.Application); err != nil {
 		return nil, err
 	}
-	m.AMQP = s.rest(form)
+	m.AMQP = s.rest(m, form)
 	return m, nil
 }
 

@@ -53,8 +53,8 @@ type Accepted struct {
 	// OnMessage gets each message of the client. It must not block, and settles each message.
 	OnMessage func(*Message)
 
-	// IsOver reports whether a delivery with this Ref cannot be settled any more. If the client has too many that it has
-	// not settled, such ones are forgotten. It must not block. Nil: none is over before the link.
+	// IsOver reports whether a delivery with this Ref cannot be settled any more. If the client has too many that it
+	// has not settled, such ones are forgotten. It must not block. Nil: none is over before the link.
 	IsOver func(ref any) bool
 	// OnSettled gets what the client settles, with its state, which may be nil. isAsked: the client expects an
 	// Acknowledge. It must not block.
