@@ -45,7 +45,13 @@ type stand struct {
 // start runs a server until the test ends. authorizer may be nil.
 func start(t *testing.T, authorizer access.Authorizer) *stand {
 	t.Helper()
-	b := broker.New(memstore.New(), broker.WithRules(filter.Compile))
+	return startOn(t, memstore.New(), authorizer)
+}
+
+// startOn is start with a store.
+func startOn(t *testing.T, store semantics.Store, authorizer access.Authorizer) *stand {
+	t.Helper()
+	b := broker.New(store, broker.WithRules(filter.Compile))
 	t.Cleanup(b.Close)
 	logger := slog.New(slog.DiscardHandler)
 	metrics, err := obs.NewMetrics(prometheus.NewRegistry(), b, 0)
@@ -57,7 +63,7 @@ func start(t *testing.T, authorizer access.Authorizer) *stand {
 	}
 	server := amqp.New(amqp.Config{
 		Broker: b, Authorizer: authorizer, Metrics: metrics, Calls: obs.NewCalls(metrics, logger), Logger: logger,
-		Admission: admission.New(admission.Config{MaxMemory: requestMemory}, metrics, logger),
+		Admission: admission.New(admission.Config{MaxMemory: requestMemory}, metrics, logger), Patience: time.Second,
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

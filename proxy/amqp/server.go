@@ -6,6 +6,7 @@
 package amqp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,8 @@ type Config struct {
 	Calls      *obs.Calls
 	Admission  *admission.Controller // the messages that arrive count for its memory
 	Logger     *slog.Logger
+
+	Patience time.Duration // of settlements while Redis is away; zero: 30 seconds
 }
 
 // Server serves connections. It is safe for concurrent use.
@@ -54,6 +57,8 @@ func New(config Config) *Server {
 		refusals: lograte.New(config.Logger, "refused an AMQP connection: there are too many", time.Minute),
 	}
 }
+
+func (s *Server) patience() time.Duration { return cmp.Or(s.Patience, defaultPatience) }
 
 // ErrStopped is what Serve returns after Stop.
 var ErrStopped = errors.New("the AMQP server has stopped")

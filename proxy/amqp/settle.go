@@ -3,6 +3,7 @@ package amqp
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/sidebus/sidebus/proxy/amqp/internal/codec"
 	"github.com/sidebus/sidebus/proxy/amqp/internal/convert"
@@ -86,13 +87,12 @@ func echo(asked frame.State) frame.State {
 
 // settleOne runs one settlement and answers it.
 func (r *receiver) settleOne(s settling) {
-	tokens := s.tokens()
-	codes, err := r.connection.settle(r.source, tokens, s.state)
+	codes, err := r.settlePatiently(s)
 	if !s.isAsked {
 		return
 	}
 	if err != nil {
-		r.link.Acknowledge(s.all, frame.Rejected{Error: linkError(err)})
+		r.link.Acknowledge(s.all, frame.Rejected{Error: finalError(err)})
 		return
 	}
 	byCode := map[semantics.Code][]engine.Settlement{}
@@ -105,10 +105,50 @@ func (r *receiver) settleOne(s settling) {
 	for code, all := range byCode {
 		state := echo(s.state)
 		if code != "" {
-			state = frame.Rejected{Error: linkError(codeError(r.source, code))}
+			state = frame.Rejected{Error: finalError(codeError(r.source, code))}
 		}
 		r.link.Acknowledge(all, state)
 	}
+}
+
+// defaultPatience is how long a settlement is tried again while it may still succeed. SDKs wait for a minute.
+const defaultPatience = 30 * time.Second
+
+// settlePause is the longest pause between two tries: locks end meanwhile.
+const settlePause = time.Second
+
+// settlePatiently settles messages. What may still succeed, such as when Redis is away, it tries again: if a settlement
+// is rejected, the SDK for Go takes the message for settled whatever the reason, and its own second try does nothing and
+// succeeds. Once settled, a message has lost its lock, so a try after an unknown outcome changes nothing twice.
+func (r *receiver) settlePatiently(s settling) (codes []semantics.Code, err error) {
+	deadline, pause := time.Now().Add(r.connection.server.patience()), firstPause
+	for {
+		codes, err = r.connection.settle(r.source, s.tokens(), s.state)
+		if err == nil || !semantics.AsError(err).Code.Retryable() {
+			return codes, err
+		}
+		wait := max(pause, semantics.AsError(err).RetryAfter)
+		if pause = min(2*pause, settlePause); time.Until(deadline) < wait {
+			return nil, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-r.link.Context().Done():
+			return nil, err
+		}
+	}
+}
+
+// finalError returns an error after which no SDK settles again over the link. What could have succeeded later is a lost
+// lock: the message comes again, unless it was settled after all.
+func finalError(err error) *frame.Error {
+	e := linkError(err)
+	if semantics.AsError(err).Code.Retryable() {
+		e.Description = "it is unknown whether the message was settled; if not, it comes again when its lock ends: " +
+			e.Description
+		e.Condition = messageLockLost
+	}
+	return e
 }
 
 // verb is a settlement of the broker with its name.
