@@ -118,8 +118,8 @@ const defaultPatience = 30 * time.Second
 const settlePause = time.Second
 
 // settlePatiently settles messages. What may still succeed, such as when Redis is away, it tries again: if a settlement
-// is rejected, the SDK for Go takes the message for settled whatever the reason, and its own second try does nothing and
-// succeeds. Once settled, a message has lost its lock, so a try after an unknown outcome changes nothing twice.
+// is rejected, the SDK for Go takes the message for settled whatever the reason, and its own second try does nothing
+// and succeeds. Once settled, a message has lost its lock, so a try after an unknown outcome changes nothing twice.
 func (r *receiver) settlePatiently(s settling) (codes []semantics.Code, err error) {
 	deadline, pause := time.Now().Add(r.connection.server.patience()), firstPause
 	for {
