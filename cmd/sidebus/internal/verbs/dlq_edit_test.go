@@ -22,7 +22,7 @@ func editor(t *testing.T, script string) {
 	t.Setenv("TMPDIR", t.TempDir())
 }
 
-func TestDLQEdit(t *testing.T) {
+func TestMSG_17_DLQEdit(t *testing.T) {
 	s := serveMemory(t)
 	s.ok(t, "send", "orders", "--json", `{"total": "12"}`, "-p", "color=red", "-p", "n:int32=5", "--subject=order")
 	_, err := s.api.DeadLetter(t.Context(), deadLetterRequest(tokens(s.take(t, 1))))
@@ -50,8 +50,8 @@ func TestDLQEdit(t *testing.T) {
 	got := decoded(t, s.ok(t, "peek", "orders", "-o", "json"))
 	properties, _ := got[0]["properties"].(map[string]any)
 	body, _ := got[0]["json"].(map[string]any)
-	if len(got) != 1 || got[0]["subject"] != "repaired" || body["total"] != 12.0 || properties["color"] != "blue" || properties["n"] == nil {
-		t.Errorf("got %v", got)
+	if len(got) != 1 || got[0]["subject"] != "repaired" || body["total"] != 12.0 || properties["color"] != "blue" || properties["n"] == nil || len(properties) != 2 {
+		t.Errorf("got %v, want it without the reason for which it was dead-lettered", got)
 	}
 	if got := s.ok(t, "dlq", "count", "orders"); got != "0\n" {
 		t.Errorf("there are %s dead letters", got)
