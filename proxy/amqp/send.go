@@ -112,6 +112,7 @@ func (s *sender) send(transfers []arrival) {
 		}
 		return nil
 	})
+	var accepted []*engine.Message
 	for i, m := range ready {
 		failed := err // of a panic
 		if len(errs) > i {
@@ -119,14 +120,15 @@ func (s *sender) send(transfers []arrival) {
 		}
 		switch {
 		case semantics.CodeOf(failed) == semantics.NoMatchingSubscription: // which Service Bus does not have
-			m.Settle(frame.Accepted{})
+			accepted = append(accepted, m)
 		case failed != nil:
 			m.Settle(frame.Rejected{Error: linkError(failed)})
 		default:
 			server.Metrics.Sent(s.target, calls[i], results[i])
-			m.Settle(frame.Accepted{})
+			accepted = append(accepted, m)
 		}
 	}
+	engine.SettleAll(accepted, frame.Accepted{})
 }
 
 // refusalOf returns why a message has no payload, nil if it has one. limit is 0 if that of the link is not known.

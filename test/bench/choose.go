@@ -13,6 +13,7 @@ var groups = map[string]string{
 	"floors":  "floor-stream,floor-sessions,floor-unary,floor-unary-2,floor-calls,floor-calls-2",
 	"cluster": "sidebus-cluster-1-1,sidebus-cluster-2-1,sidebus-cluster-4-1,sidebus-cluster-6-1,sidebus-cluster-1-2," +
 		"sidebus-cluster-6-2,sidebus-cluster-1-4,sidebus-cluster-6-4",
+	"amqp":    "sidebus-stream,sidebus-amqp,idle-amqp",
 	"peers":   "nats-jetstream,rabbitmq-quorum,asynq,bullmq",
 	"targets": "store,fan-out,latency,memory,backlog,idle,start",
 	"dapr": "dapr-redis,dapr-sidebus-topic,dapr-sidebus-lanes,dapr-sidebus-streams,dapr-sidebus-queue," +
@@ -46,6 +47,8 @@ func workloads(b build, root string) []workload {
 		{name: "sidebus-unary-2", share: 5, open: b.carries(carrier{unary2, plain, 1, calling(turns), true})},
 		{name: "sidebus-calls", share: 5, open: b.carries(carrier{unary + shared, plain, 1, calling(steps), false})},
 		{name: "sidebus-calls-2", share: 5, open: b.carries(carrier{unary2 + shared, plain, 1, calling(turns), false})},
+		{name: "sidebus-amqp", open: b.amqp},
+		{name: "idle-amqp", share: -1, open: b.idleAMQP},
 		{name: "nats-jetstream", open: natsJetStream},
 		{name: "rabbitmq-quorum", share: 4, open: rabbitQuorum(root)},
 		{name: "asynq", share: 5, open: asynqTasks},

@@ -12,6 +12,8 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
+require github.com/Azure/go-amqp v1.7.0
+
 require (
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -31,16 +32,16 @@ type sidecar struct {
 	messages   sidebusv1.MessagesClient
 }
 
-// start runs a sidecar over a store and waits until it is ready.
-func (b build) start(ctx context.Context, store, dir string) (*sidecar, error) {
+// start runs a sidecar over a store, with more flags, and waits until it is ready.
+func (b build) start(ctx context.Context, store, dir string, more ...string) (*sidecar, error) {
 	s := &sidecar{http: "127.0.0.1:" + freePort(), grpc: "127.0.0.1:" + freePort()}
 	if b.socket {
 		s.grpc = "unix://" + filepath.Join(dir, "grpc")
 	}
-	command := exec.CommandContext(
-		ctx, b.binary, "serve", "--store", store, "--grpc-addr", s.grpc, "--http-addr", s.http,
-		"--admin-addr", "127.0.0.1:"+freePort(), "--log-level", "error",
-	)
+	command := exec.CommandContext(ctx, b.binary, append([]string{
+		"serve", "--store", store, "--grpc-addr", s.grpc, "--http-addr", s.http,
+		"--admin-addr", "127.0.0.1:" + freePort(), "--log-level", "error",
+	}, more...)...)
 	command.Stderr = os.Stderr
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("%w; run make build first", err)
@@ -52,6 +53,22 @@ func (b build) start(ctx context.Context, store, dir string) (*sidecar, error) {
 		return nil, fmt.Errorf("the sidecar does not serve: %w", err)
 	}
 	return s, nil
+}
+
+// isEmpty reports whether a queue has no messages.
+func (s *sidecar) isEmpty(ctx context.Context, queue string) bool {
+	body := strings.NewReader("{}")
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.http+"/v1/queues/"+queue+"/messages:peek", body)
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read
+	text, err := io.ReadAll(answer.Body)
+	return err == nil && answer.StatusCode == http.StatusOK && !strings.Contains(string(text), "sequenceNumber")
 }
 
 // call makes a call of the HTTP API.

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/sidebus/sidebus/proxy/amqp/internal/frame"
 )
 
@@ -103,22 +105,38 @@ func (m *Message) discard() {
 	m.memory.Free()
 }
 
-// Settle settles the message with a state. It must be called once for each message.
-func (m *Message) Settle(state frame.State) {
-	l := m.link
+// Settle settles the message with a state. Each message is settled once.
+func (m *Message) Settle(state frame.State) { SettleAll([]*Message{m}, state) }
+
+// SettleAll is Settle for messages of one link. Neighbours are answered together.
+func SettleAll(all []*Message, state frame.State) {
+	if len(all) == 0 {
+		return
+	}
+	l := all[0].link
 	c := l.session.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.queued -= len(m.Payload)
+	for _, m := range all {
+		c.queued -= len(m.Payload)
+		m.Payload = nil
+		m.memory.Free()
+	}
 	c.settled.fire()
-	m.Payload = nil
-	m.memory.Free()
-	l.open--
+	l.open -= uint32(len(all))
 	if l.isOver || l.isClosed {
 		return
 	}
-	if !m.isSettled {
-		l.session.send(&frame.Disposition{IsReceiver: true, First: m.id, Last: m.id, Settled: true, State: state})
+	all = slices.DeleteFunc(all, func(m *Message) bool { return m.isSettled })
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && all[n].id == all[n-1].id+1 {
+			n++
+		}
+		l.session.send(&frame.Disposition{
+			IsReceiver: true, First: all[0].id, Last: all[n-1].id, Settled: true, State: state,
+		})
+		all = all[n:]
 	}
 	l.topUp()
 }
