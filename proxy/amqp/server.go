@@ -48,6 +48,7 @@ type Server struct {
 	isStopping  bool
 	work        sync.WaitGroup // of connections and of all that they have begun
 	refusals    *lograte.Logger
+	withTLS     *lograte.Logger // clients that begin with TLS where none is served
 }
 
 // New returns a Server.
@@ -55,6 +56,8 @@ func New(config Config) *Server {
 	return &Server{
 		Config: config, listeners: map[net.Listener]bool{}, connections: map[*connection]bool{},
 		refusals: lograte.New(config.Logger, "refused an AMQP connection: there are too many", time.Minute),
+		withTLS: lograte.New(config.Logger, "refused an AMQP connection: it begins with TLS, which this address does not serve; "+
+			"add UseDevelopmentEmulator=true to the connection string of the SDK, or set --tls-cert-file", time.Minute),
 	}
 }
 
@@ -132,7 +135,9 @@ func (s *Server) accept(ctx context.Context, conn net.Conn) {
 			defer s.mu.Unlock()
 			delete(s.connections, c)
 		}()
-		if err := c.conn.Serve(c); err != nil {
+		if err := c.conn.Serve(c); errors.Is(err, engine.ErrTLS) {
+			s.withTLS.Warn("peer", conn.RemoteAddr())
+		} else if err != nil {
 			s.Logger.DebugContext(ctx, "an AMQP connection ended", "peer", conn.RemoteAddr(), slog.Any("error", err))
 		}
 	}()

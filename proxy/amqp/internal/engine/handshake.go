@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 
@@ -10,6 +11,12 @@ import (
 
 // mechanisms are those of Service Bus, in its order.
 var mechanisms = []string{"MSSBCBS", "PLAIN", "ANONYMOUS", "EXTERNAL"}
+
+// ErrTLS is what the connection of a client ends with that begins with TLS where none is served.
+var ErrTLS = errors.New("the client begins with TLS, and none is served here")
+
+// tlsHandshake is the first byte of a client that begins with TLS.
+const tlsHandshake = 0x16
 
 // maxSASLFrame is the largest frame of a client that authenticates: the specification allows no more.
 const maxSASLFrame = 512
@@ -40,7 +47,11 @@ func (c *Conn) handshake(reader io.Reader) error {
 	} else if header == frame.AMQPHeader {
 		err = c.config.Authenticate(Login{})
 	}
-	if header != frame.AMQPHeader && err == nil {
+	switch {
+	case err != nil || header == frame.AMQPHeader:
+	case header[0] == tlsHandshake:
+		err = ErrTLS
+	default:
 		err = fmt.Errorf("the client begins with %q", header[:])
 	}
 	if err != nil {
