@@ -10,6 +10,7 @@ import (
 	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/internal/readiness"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // Prefix is the path below which everything is served.
@@ -32,6 +33,10 @@ type Broker interface {
 	// Receiving returns how many receives of this process wait on a queue or subscription, and how many of its messages
 	// and sessions the clients of this process hold.
 	Receiving(path string) (waiting, held int)
+	// MeasureLatency begins or ends to measure what TakeLatency returns of a queue or subscription: how long its messages
+	// have waited for this process, and how long their receivers took, since the last call.
+	MeasureLatency(on bool)
+	TakeLatency(path string) (waits, takes broker.Latency)
 }
 
 // Config configures a Console.

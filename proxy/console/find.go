@@ -21,9 +21,10 @@ const (
 	findsAtMost = 50
 	looksAtMost = 2500
 	findTime    = 2 * time.Second
-	findsAtOnce = 4       // calls under way, because each holds up to 2 MiB of messages, and its answer
-	answerSize  = 4 << 20 // bytes of messages in an answer; the last one may go beyond
-	maxWords    = 1024    // bytes, because each word is searched in each message
+	findsAtOnce = 4               // calls under way, because each holds up to 2 MiB of messages, and its answer
+	enterTime   = 5 * time.Second // that a further one waits
+	answerSize  = 4 << 20         // bytes of messages in an answer; the last one may go beyond
+	maxWords    = 1024            // bytes, because each word is searched in each message
 )
 
 // shelf is a group of messages of an entity, as a page names it.
@@ -93,19 +94,39 @@ func (c *Console) shelfOf(
 		return source, semantics.Errorf(semantics.InvalidArgument, "the body must be JSON with an entity: %v", err)
 	}
 	source = semantics.Source{Path: of.Entity, Session: of.SessionID}
-	for _, sub := range []semantics.SubQueue{semantics.DeadLetterQueue, semantics.TransferDeadLetterQueue} {
-		if of.SubQueue == sub.String() {
-			source.SubQueue = sub
-		}
+	var known bool
+	if source.SubQueue, known = subQueues[of.SubQueue]; !known {
+		return source, semantics.InvalidField("subQueue", "is %q, must be DEAD_LETTER, TRANSFER_DEAD_LETTER or empty",
+			semantics.Shorten(of.SubQueue))
+	}
+	if _, known := shows[of.State]; !known {
+		return source, semantics.InvalidField("state", "is %q, must be AVAILABLE, LOCKED, DEFERRED, SCHEDULED or empty",
+			semantics.Shorten(of.State))
 	}
 	return source, caller.Permit(mayCount(source.String()))
 }
 
-// enter waits until few enough calls look at messages; leave must follow.
+// subQueues are the sub-queues by the names of the API. Another name is refused: what is meant for dead letters must
+// not look at the messages of the queue.
+var subQueues = map[string]semantics.SubQueue{
+	"": semantics.MainQueue, semantics.MainQueue.String(): semantics.MainQueue,
+	semantics.DeadLetterQueue.String():         semantics.DeadLetterQueue,
+	semantics.TransferDeadLetterQueue.String(): semantics.TransferDeadLetterQueue,
+}
+
+// enter waits, for a while, until few enough calls look at messages; leave must follow.
 func (c *Console) enter(ctx context.Context) error {
+	patience := time.NewTimer(enterTime)
+	defer patience.Stop()
 	select {
 	case c.finds <- struct{}{}:
 		return nil
+	case <-patience.C:
+		e := semantics.Errorf(
+			semantics.Throttled, "%d searches of the console are under way, as many as at most; try again", findsAtOnce,
+		)
+		e.RetryAfter = time.Second
+		return e
 	case <-ctx.Done():
 		return ctx.Err() //nolint:wrapcheck // refuse translates it
 	}
@@ -115,7 +136,8 @@ func (c *Console) leave() { <-c.finds }
 
 // shows are the groups of messages, by the names of the API.
 var shows = map[string]semantics.Show{
-	"AVAILABLE": semantics.ShowAvailable, "LOCKED": semantics.ShowLocked, "DEFERRED": semantics.ShowDeferred,
+	"": semantics.ShowAll, "AVAILABLE": semantics.ShowAvailable, "LOCKED": semantics.ShowLocked,
+	"DEFERRED":  semantics.ShowDeferred,
 	"SCHEDULED": semantics.ShowScheduled,
 }
 
@@ -129,7 +151,10 @@ func (c *Console) search(ctx context.Context, source semantics.Source, want *wan
 	if want.Filter == "" && want.Words == "" && want.Group == nil {
 		limit = findsAtMost // all of them match
 	}
-	from, _ := strconv.ParseInt(want.From, 10, 64) // what is not a number means the oldest
+	from, err := want.from()
+	if err != nil {
+		return nil, err
+	}
 	answer, size := &found{Messages: []json.RawMessage{}}, 0
 	isFull := func() bool { return len(answer.Messages) == findsAtMost || size >= answerSize }
 	for began := time.Now(); ; {
@@ -160,6 +185,18 @@ func (c *Console) search(ctx context.Context, source semantics.Source, want *wan
 			return answer, nil
 		}
 	}
+}
+
+// from returns where to begin.
+func (want *wanted) from() (int64, error) {
+	if want.From == "" {
+		return 0, nil
+	}
+	from, err := strconv.ParseInt(want.From, 10, 64)
+	if err != nil {
+		return 0, semantics.InvalidField("from", "is %q, must be a number", semantics.Shorten(want.From))
+	}
+	return from, nil
 }
 
 func (f *found) fail(m *semantics.Received, err error) {

@@ -22,6 +22,7 @@ const (
 	maxPages     = 100              // open at a time
 	writeTimeout = 30 * time.Second // a page that does not read for so long is closed
 	aliveEvery   = 15 * time.Second // between two events, also if nothing has changed and Redis is slow
+	rightsPause  = 5 * time.Second  // between two looks at what a caller may see
 )
 
 // about is the first part of each event: the sidecar.
@@ -30,6 +31,7 @@ type about struct {
 	Version   string           `json:"version"`
 	Caller    string           `json:"caller,omitempty"`
 	ReadOnly  bool             `json:"readOnly"`
+	Alone     bool             `json:"alone,omitempty"` // the console is a process of its own, which receives no messages
 	Store     readiness.Report `json:"store"`
 }
 
@@ -45,6 +47,8 @@ type event struct {
 	Shown  *columns `json:"shown,omitempty"`  // the same of the entity that the page shows alone
 
 	Receivers *receivers `json:"receivers,omitempty"` // of that entity, if they have changed
+	Failing   *failing   `json:"failing,omitempty"`   // the counts are old
+	isTrouble bool       // that has changed
 }
 
 // page is one stream of events.
@@ -56,6 +60,10 @@ type page struct {
 	sampled int64  // time of the last sample of the totals that the page has
 	seen    int64  // the same of the entity that it shows
 	about   []byte // that it has, as JSON
+
+	has     map[string]string // paths of the entities that it has, by key
+	checked time.Time         // when it was last checked that it may have them
+	failing failing           // that it has
 }
 
 // live streams what the caller may see of the entities, and what changes.
@@ -76,12 +84,12 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if c.watch.openPages() >= maxPages {
-		e := semantics.Errorf(semantics.Throttled, "too many pages of the console are open; close some")
-		refuse(w, e)
+	leave, err := c.watch.open(cmp.Or(caller.Name(), admission.ClientOf(r.Context())), shows)
+	if err != nil {
+		refuse(w, err)
 		return
 	}
-	defer c.watch.open(shows)()
+	defer leave()
 	if shows != "" && !c.watch.knows(shows) {
 		c.watch.refresh(r.Context(), shows, c.config.Broker.GetEntity)
 	}
@@ -92,6 +100,16 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 	ctx, stop := access.While(r.Context(), func() error { return c.mayStay(r, shows) })
 	defer stop()
 	p.stream(ctx, w)
+}
+
+// tooManyPages is the refusal of a page of a client that has so many.
+func tooManyPages(has int) error {
+	e := semantics.Errorf(
+		semantics.Throttled, "you have %d pages of the console open, and the sidecar keeps as many for others; close some",
+		has,
+	)
+	e.RetryAfter = time.Second
+	return e
 }
 
 // isFromElsewhere reports whether a page of another origin makes a request. It could not read a stream, but each one
@@ -143,7 +161,7 @@ func (p *page) stream(ctx context.Context, w http.ResponseWriter) {
 // isNews reports whether a page does not have what is in an event.
 func (e *event) isNews() bool {
 	return e.About != nil || e.Reset || len(e.Rows) > 0 || len(e.Gone) > 0 || e.Totals != nil || e.Shown != nil ||
-		e.Receivers != nil
+		e.Receivers != nil || e.isTrouble
 }
 
 func write(w http.ResponseWriter, e *event) error {
@@ -164,22 +182,10 @@ func (p *page) next(ctx context.Context) (*event, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e.Listed, e.Reset = w.isListed, p.version == 0 || p.version < w.oldest
-	for _, one := range w.entities {
-		if (e.Reset || one.version > p.version) && p.sees(one.key) {
-			r := one.row
-			if p.version == 0 {
-				r.Recent = one.history.recent(time.Now())
-			}
-			e.Rows = append(e.Rows, r)
-		}
-	}
-	slices.SortFunc(e.Rows, func(a, b row) int { return cmp.Compare(a.Path, b.Path) })
-	for _, gone := range w.removed {
-		if !e.Reset && gone.version > p.version && p.sees(gone.path) {
-			e.Gone = append(e.Gone, gone.path)
-		}
-	}
-	if p.caller.Permit(access.Right{Claims: access.Listen}) == nil { // it may see all
+	p.rows(e, w)
+	seesAll := p.caller.Permit(access.Right{Claims: access.Listen}) == nil
+	p.trouble(e, w, seesAll)
+	if seesAll {
 		e.Totals = w.totals.since(&p.sampled)
 	}
 	if one := w.entities[p.shows]; one != nil {
@@ -192,11 +198,66 @@ func (p *page) next(ctx context.Context) (*event, <-chan struct{}) {
 	return e, w.changed
 }
 
+// rows puts into an event what has changed of the entities. Every few seconds it compares what the page has with what
+// the caller may see, because a policy may change: what it may no longer see goes, and what it may see comes.
+func (p *page) rows(e *event, w *watch) {
+	compares := e.Reset || time.Since(p.checked) >= rightsPause
+	if e.Reset {
+		p.has = map[string]string{}
+	}
+	if compares {
+		p.checked = time.Now()
+	}
+	for _, one := range w.entities {
+		_, has := p.has[one.key]
+		if !compares && one.version <= p.version {
+			continue
+		}
+		switch sees := p.sees(one.key); {
+		case !sees && has:
+			e.Gone = append(e.Gone, p.has[one.key])
+			delete(p.has, one.key)
+		case sees && (!has || one.version > p.version):
+			r := one.row
+			if p.version == 0 {
+				r.Recent = one.history.recent(time.Now())
+			}
+			e.Rows, p.has[one.key] = append(e.Rows, r), one.Path
+		}
+	}
+	slices.SortFunc(e.Rows, func(a, b row) int { return cmp.Compare(a.Path, b.Path) })
+	for _, gone := range w.removed {
+		if !e.Reset && gone.version > p.version && p.sees(gone.path) {
+			e.Gone = append(e.Gone, gone.path)
+		}
+	}
+	for key, path := range p.has {
+		if w.entities[key] == nil { // deleted, also when its removal was not told because the caller might not see it
+			delete(p.has, key)
+			if !slices.Contains(e.Gone, path) {
+				e.Gone = append(e.Gone, path)
+			}
+		}
+	}
+}
+
+// trouble puts into an event that the counts are old, or that they no longer are.
+func (p *page) trouble(e *event, w *watch, seesAll bool) {
+	now := w.failing
+	if !seesAll {
+		now.Reason = ""
+	}
+	if now.Since != 0 {
+		e.Failing = &now
+	}
+	e.isTrouble, p.failing = now != p.failing, now
+}
+
 // news returns what is known of the sidecar, unless the page has it.
 func (p *page) news(ctx context.Context) *about {
 	c := p.console.config
 	a := about{
-		Namespace: c.Namespace, Version: c.Version, Caller: p.caller.Name(), ReadOnly: c.ReadOnly,
+		Namespace: c.Namespace, Version: c.Version, Caller: p.caller.Name(), ReadOnly: c.ReadOnly, Alone: c.Always,
 		Store: c.Readiness.Report(ctx),
 	}
 	text, _ := json.Marshal(a) // strings cannot fail

@@ -55,6 +55,10 @@ func (n named) GetEntity(_ context.Context, kind semantics.Kind, name string) (s
 	return semantics.Entity{Name: name, Options: semantics.DefaultOptions()}, nil
 }
 
+func (named) MeasureLatency(bool) {}
+
+func (named) TakeLatency(string) (waits, takes broker.Latency) { return waits, takes }
+
 // follow opens a stream in a bubble of synctest.
 func follow(t *testing.T, c *Console, path string) (w *httptest.ResponseRecorder, isOpen func() bool, leave func()) {
 	t.Helper()

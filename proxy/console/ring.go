@@ -1,9 +1,11 @@
 package console
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // The history that is kept in memory.
@@ -20,6 +22,33 @@ type sample struct {
 	available, locked, deferred, scheduled, dead uint32  // messages
 	in, out, rise                                float32 // a second, since the sample before
 	age                                          float32 // of the oldest message in seconds
+
+	waits, takes times // since the sample before, of this process
+}
+
+// times are how long something took, in seconds: half of all no longer than half, and 95 of 100 no longer than at95.
+type times struct{ half, at95 float32 }
+
+// noTimes are those of nothing.
+var noTimes = times{-1, -1}
+
+// newTimes returns times; noTimes for nothing.
+func newTimes(l broker.Latency) times {
+	if l.Count == 0 {
+		return noTimes
+	}
+	return times{float32(l.Half.Seconds()), float32(l.At95.Seconds())}
+}
+
+// measured returns how long messages took since it was called last.
+type measured func() (waits, takes broker.Latency)
+
+func (m measured) add(s *sample) {
+	var waits, takes broker.Latency
+	if m != nil {
+		waits, takes = m()
+	}
+	s.waits, s.takes = newTimes(waits), newTimes(takes)
 }
 
 // isQuietAfter reports whether nothing has happened since another sample.
@@ -27,7 +56,7 @@ func (s sample) isQuietAfter(o sample) bool {
 	return s.in == 0 && s.out == 0 && s.rise == 0 && o.in == 0 && o.out == 0 && o.rise == 0 &&
 		s.age == 0 && o.age == 0 &&
 		s.available == o.available && s.locked == o.locked && s.deferred == o.deferred && s.scheduled == o.scheduled &&
-		s.dead == o.dead
+		s.dead == o.dead && s.waits.half < 0 && s.takes.half < 0 && o.waits.half < 0 && o.takes.half < 0
 }
 
 // ring is the last hour. Samples of a quiet time are left out, except its first and last.
@@ -38,10 +67,12 @@ type ring struct {
 }
 
 // note adds a sample if it is time for one.
-func (r *ring) note(n *semantics.Runtime, at time.Time) {
+func (r *ring) note(n *semantics.Runtime, at time.Time, took measured) {
 	if r.readAt.IsZero() {
 		r.before, r.readAt = *n, at
-		r.add(sampleOf(n, rates{}, at))
+		s := sampleOf(n, rates{}, at)
+		took.add(&s)
+		r.add(s)
 		return
 	}
 	if at.Sub(r.readAt) < sampleSpacing {
@@ -49,14 +80,16 @@ func (r *ring) note(n *semantics.Runtime, at time.Time) {
 	}
 	change := ratesBetween(&r.before, n, at.Sub(r.readAt).Seconds())
 	r.before, r.readAt = *n, at
-	r.add(sampleOf(n, change, at))
+	s := sampleOf(n, change, at)
+	took.add(&s)
+	r.add(s)
 }
 
 func sampleOf(n *semantics.Runtime, change rates, at time.Time) sample {
 	s := sample{
 		at: at.Unix(), available: uint32(n.Available), locked: uint32(n.Locked), deferred: uint32(n.Deferred),
 		scheduled: uint32(n.Scheduled), dead: uint32(n.DeadLetter), in: float32(change.In), out: float32(change.Out),
-		rise: float32(change.Rise),
+		rise: float32(change.Rise), waits: noTimes, takes: noTimes,
 	}
 	if !n.OldestEnqueuedAt.IsZero() {
 		s.age = float32(max(at.Sub(n.OldestEnqueuedAt).Seconds(), 0))
@@ -107,6 +140,22 @@ type columns struct {
 	Out       []float64 `json:"out"`
 	Rise      []float64 `json:"rise"`
 	Age       []float64 `json:"age"`
+
+	WaitHalf []seconds `json:"waitHalf"`
+	Wait95   []seconds `json:"wait95"`
+	TakeHalf []seconds `json:"takeHalf"`
+	Take95   []seconds `json:"take95"`
+}
+
+// seconds are a time, null if negative.
+type seconds float32
+
+// MarshalJSON writes milliseconds as the smallest part.
+func (s seconds) MarshalJSON() ([]byte, error) {
+	if s < 0 {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, float64(s), 'f', 3, 32), nil
 }
 
 // columns returns all samples.
@@ -117,6 +166,8 @@ func (r *ring) columns() columns {
 		c.Available, c.Locked = append(c.Available, s.available), append(c.Locked, s.locked)
 		c.Deferred, c.Scheduled = append(c.Deferred, s.deferred), append(c.Scheduled, s.scheduled)
 		c.Dead, c.Age = append(c.Dead, s.dead), append(c.Age, round(s.age))
+		c.WaitHalf, c.Wait95 = append(c.WaitHalf, seconds(s.waits.half)), append(c.Wait95, seconds(s.waits.at95))
+		c.TakeHalf, c.Take95 = append(c.TakeHalf, seconds(s.takes.half)), append(c.Take95, seconds(s.takes.at95))
 		c.In, c.Out, c.Rise = append(c.In, round(s.in)), append(c.Out, round(s.out)), append(c.Rise, round(s.rise))
 	}
 	return c

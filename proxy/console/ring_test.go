@@ -1,11 +1,14 @@
 package console
 
 import (
+	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 var noon = time.Unix(1_800_000_000, 0)
@@ -16,14 +19,14 @@ func TestRingIsAnHour(t *testing.T) {
 	var r ring
 	n := semantics.Runtime{Active: 3, Available: 3}
 	for s := range 7200 {
-		r.note(&n, noon.Add(time.Duration(s)*time.Second))
+		r.note(&n, noon.Add(time.Duration(s)*time.Second), nil)
 	}
 	if len(r.samples) != 2 {
 		t.Errorf("%d samples of quiet hours", len(r.samples))
 	}
 	for s := range 7200 {
 		n.LastSequence++
-		r.note(&n, noon.Add(time.Duration(7200+s)*time.Second))
+		r.note(&n, noon.Add(time.Duration(7200+s)*time.Second), nil)
 	}
 	span := r.samples[len(r.samples)-1].at - r.samples[0].at
 	if len(r.samples) > 361 || span > 3600 || span < 3580 {
@@ -60,10 +63,30 @@ func TestWarnings(t *testing.T) {
 		r := newRow(semantics.Entity{Name: "orders", Options: semantics.DefaultOptions()})
 		r.count(&c.n)
 		var history ring
-		history.note(&semantics.Runtime{DeadLetter: c.before}, noon.Add(-5*time.Minute))
-		history.note(&c.n, noon)
+		history.note(&semantics.Runtime{DeadLetter: c.before}, noon.Add(-5*time.Minute), nil)
+		history.note(&c.n, noon, nil)
 		if got := warningsOf(&r, &c.n, &history, c.left, noon); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// Times are in the samples since the one before, and null where nothing was received.
+func TestTimesAreInTheSamples(t *testing.T) {
+	t.Parallel()
+	var r ring
+	took := broker.Latency{Count: 3, Half: 20 * time.Millisecond, At95: 1500 * time.Millisecond}
+	n := semantics.Runtime{}
+	for s := range 4 {
+		r.note(&n, noon.Add(time.Duration(s)*sampleSpacing), func() (waits, takes broker.Latency) {
+			if s == 1 {
+				return took, broker.Latency{}
+			}
+			return broker.Latency{}, broker.Latency{}
+		})
+	}
+	text, err := json.Marshal(r.columns())
+	if err != nil || !strings.Contains(string(text), `"waitHalf":[null,0.020,null,null],"wait95":[null,1.500,null,null],"takeHalf":[null,null,null,null]`) {
+		t.Errorf("got %s, %v", text, err)
 	}
 }

@@ -15,6 +15,7 @@ const (
 	deadLettersRise warning = "deadLettersRise" // there are more dead letters than some minutes ago
 	nearQuota       warning = "nearQuota"       // its size is near the maximum
 	transfersFail   warning = "transfersFail"   // messages could not be forwarded
+	notCounted      warning = "notCounted"      // counting it fails, so its counts are old
 )
 
 // When an entity has a warning.

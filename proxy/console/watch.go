@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // What the watch costs: it counts readsInTick entities in a tick, in one round trip and one for each topic. Those that
@@ -56,6 +57,7 @@ type watch struct {
 
 	mu       sync.Mutex
 	pages    int                // open now
+	readers  map[string]int     // clients with open pages, and how many
 	lastPage time.Time          // when one was last open
 	shown    map[string]int     // entities that pages show alone
 	entities map[string]*entity // by key
@@ -65,6 +67,7 @@ type watch struct {
 	changed  chan struct{}      // closed at the next tick
 	totals   ring
 	isListed bool // the list is complete
+	failing  failing
 
 	listed   time.Time // only for run, as what follows
 	listTook time.Duration
@@ -81,18 +84,22 @@ const maxRemovals = 1000 // that are remembered; a page that is further behind g
 func newWatch(store Entities, broker Broker, isUp func() bool, always bool) *watch {
 	return &watch{
 		store: store, broker: broker, isUp: isUp, always: always, woken: make(chan struct{}, 1),
-		shown:    map[string]int{},
+		shown: map[string]int{}, readers: map[string]int{},
 		entities: map[string]*entity{}, changed: make(chan struct{}),
 		version: 1, // a page that has nothing has version 0
 	}
 }
 
-// open counts a page, which shows one entity alone or all of them (""), until the function that
-// it returns is called.
-func (w *watch) open(shows string) func() {
+// open counts a page of a client, which shows one entity alone or all of them (""), until the function that it returns
+// is called. A client may have at most as many pages as stay free for others; beyond that open returns THROTTLED.
+func (w *watch) open(client, shows string) (leave func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if free := maxPages - w.pages; w.readers[client] >= free {
+		return nil, tooManyPages(w.readers[client])
+	}
 	w.pages++
+	w.readers[client]++
 	w.shown[shows]++
 	w.wake()
 	return func() {
@@ -100,9 +107,15 @@ func (w *watch) open(shows string) func() {
 		defer w.mu.Unlock()
 		w.pages--
 		w.lastPage = time.Now()
-		if w.shown[shows]--; w.shown[shows] == 0 {
-			delete(w.shown, shows)
-		}
+		countDown(w.readers, client)
+		countDown(w.shown, shows)
+	}, nil
+}
+
+// countDown takes one from a count, which goes when it is 0.
+func countDown(counts map[string]int, key string) {
+	if counts[key]--; counts[key] == 0 {
+		delete(counts, key)
 	}
 }
 
@@ -114,17 +127,11 @@ func (w *watch) wake() {
 	}
 }
 
-// openPages returns how many pages are open.
-func (w *watch) openPages() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.pages
-}
-
 // run reads until ctx ends.
 func (w *watch) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause, isNeeded := w.pace()
+		w.measure(isNeeded)
 		if !isNeeded {
 			w.forget()
 			select {
@@ -157,6 +164,21 @@ func (w *watch) pace() (pause time.Duration, isNeeded bool) {
 	}
 }
 
+// measure begins or ends to measure how long messages take in this process.
+func (w *watch) measure(on bool) {
+	if w.broker != nil {
+		w.broker.MeasureLatency(on)
+	}
+}
+
+// latencyOf returns how long the messages of an entity took; nil for a topic, of which no messages are received.
+func (w *watch) latencyOf(e *entity) measured {
+	if w.broker == nil || kinds[e.Kind] == semantics.TopicKind {
+		return nil
+	}
+	return func() (waits, takes broker.Latency) { return w.broker.TakeLatency(e.key) }
+}
+
 // forget drops everything.
 func (w *watch) forget() {
 	w.mu.Lock()
@@ -175,15 +197,18 @@ func (w *watch) look(ctx context.Context) {
 	if time.Since(w.listed) >= max(listInterval, listShare*w.listTook) {
 		began := time.Now()
 		if err := w.list(ctx); err != nil {
+			w.failed(ctx, err)
 			return
 		}
 		w.listed, w.listTook = time.Now(), time.Since(began)
 	}
 	for {
 		due, isFirst := w.due(time.Now())
-		if !w.read(ctx, due) {
+		if err := w.read(ctx, due); err != nil {
+			w.failed(ctx, err)
 			return
 		}
+		w.recovered()
 		if !isFirst {
 			w.readReceivers(ctx)
 			return
@@ -305,68 +330,6 @@ func (w *watch) due(now time.Time) (chosen []*entity, isFirst bool) {
 	return chosen, false
 }
 
-// read counts entities, and reports whether the store can be read. Queues and subscriptions are counted some in a call,
-// if the store can do that.
-func (w *watch) read(ctx context.Context, chosen []*entity) bool {
-	var sources, others []*entity
-	for _, e := range chosen {
-		if _, isCounter := w.store.(semantics.Counter); isCounter && kinds[e.Kind] != semantics.TopicKind {
-			sources = append(sources, e)
-		} else {
-			others = append(others, e)
-		}
-	}
-	for some := range slices.Chunk(sources, countedInCall) {
-		if !w.readSome(ctx, some) {
-			return false
-		}
-	}
-	for _, e := range others {
-		if !w.readOne(ctx, e) {
-			return false
-		}
-	}
-	return ctx.Err() == nil
-}
-
-// readSome counts queues and subscriptions in one call.
-func (w *watch) readSome(ctx context.Context, some []*entity) bool {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	keys := make([]string, len(some))
-	for i, e := range some {
-		keys[i] = e.key
-	}
-	counts, err := w.store.(semantics.Counter).Runtimes(ctx, keys)
-	if err != nil {
-		return false
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := time.Now()
-	for i, e := range some {
-		w.take(e, counts[i], now)
-	}
-	return true
-}
-
-func (w *watch) readOne(ctx context.Context, e *entity) bool {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	n, err := w.store.Runtime(ctx, kinds[e.Kind], e.key)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case err == nil:
-		w.take(e, &n, time.Now())
-	case semantics.CodeOf(err) == semantics.EntityNotFound:
-		w.take(e, nil, time.Now())
-	default:
-		return false
-	}
-	return true
-}
-
 var kinds = map[string]semantics.Kind{
 	semantics.QueueKind.String():        semantics.QueueKind,
 	semantics.TopicKind.String():        semantics.TopicKind,
@@ -398,7 +361,7 @@ func (w *watch) note(e *entity, n *semantics.Runtime, now time.Time) {
 	}
 	e.runtime, e.readAt = *n, now
 	e.count(n)
-	e.history.note(n, now)
+	e.history.note(n, now, w.latencyOf(e))
 	e.Warnings = warningsOf(&e.row, n, &e.history, e.leftAt, now)
 	if reflect.DeepEqual(before, e.row) {
 		return
@@ -425,7 +388,7 @@ func (w *watch) publish() {
 
 // total sums up the entities. The caller holds mu. What a topic gets is not added, because its subscriptions get it.
 func (w *watch) total(now time.Time) sample {
-	s := sample{at: now.Unix()}
+	s := sample{at: now.Unix(), waits: noTimes, takes: noTimes}
 	for _, e := range w.entities {
 		one := sampleOf(&e.runtime, e.rates, now)
 		s.available, s.locked, s.deferred = s.available+one.available, s.locked+one.locked, s.deferred+one.deferred

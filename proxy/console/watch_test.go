@@ -114,6 +114,16 @@ func begin(t *testing.T, s *entitiesOf) *watch {
 	return w
 }
 
+// opened opens a page of a client.
+func opened(t *testing.T, w *watch, shows string) (leave func()) {
+	t.Helper()
+	leave, err := w.open("someone", shows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leave
+}
+
 // pass lets time pass in a bubble of synctest, until everything waits again.
 func pass(d time.Duration) {
 	<-time.After(d)
@@ -130,7 +140,7 @@ func TestNothingIsReadUnlessSomeoneWatches(t *testing.T) {
 		if s.called() > 0 {
 			t.Fatalf("%d calls without a page", s.called())
 		}
-		closePage := w.open("")
+		closePage := opened(t, w, "")
 		pass(5*tick + tick/2)
 		watched := s.called()
 		if watched < 3*4 {
@@ -156,7 +166,7 @@ func TestRatesNeedSomeTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := queues(1)
 		w := begin(t, s)
-		defer w.open("")()
+		defer opened(t, w, "")()
 		pass(tick / 2)
 		arrive := func(n int64) {
 			s.set(func() {
@@ -176,7 +186,7 @@ func TestRatesNeedSomeTime(t *testing.T) {
 			t.Fatalf("%v a second, want 10", rate())
 		}
 		arrive(5)
-		defer w.open("")()
+		defer opened(t, w, "")()
 		pass(tick / 10)
 		if rate() != 10 {
 			t.Errorf("%v a second at once, want 10 as before", rate())
@@ -194,7 +204,7 @@ func TestReadsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := queues(2000)
 		w := begin(t, s)
-		defer w.open("")()
+		defer opened(t, w, "")()
 		pass(tick / 2)
 		if s.called() < 2000 || s.called() > 2000+2*readsInTick {
 			t.Fatalf("%d calls at first, want each queue once", s.called())
@@ -223,7 +233,7 @@ func TestAWatchedThousandCostsARoundTripASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := queues(1000)
 		w := begin(t, s)
-		defer w.open("")()
+		defer opened(t, w, "")()
 		pass(2*tick + tick/2)
 		s.set(func() { s.trips, s.calls = 0, 0 })
 		for range 30 {
@@ -260,7 +270,7 @@ func TestRemovals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := queues(3)
 		w := begin(t, s)
-		defer w.open("")()
+		defer opened(t, w, "")()
 		pass(tick)
 		s.set(func() { delete(s.counts, "queue-0001") })
 		pass(2 * listInterval)

@@ -17,6 +17,7 @@ type held struct {
 	bySession map[semantics.LockToken]tokenSet // those of locks that are of a session, under the token of its lock
 	settled   chan struct{}                    // closed and replaced whenever locks shrink
 	sweepAt   int                              // size at which ended locks are swept out
+	latencies latencies
 }
 
 type tokenSet map[semantics.LockToken]struct{}
@@ -25,6 +26,8 @@ type heldLock struct {
 	source semantics.Source
 	until  time.Time
 	owner  stream.Owner // of the subscription that delivered the message; nil: a call did
+
+	delivered int64 // ns since 1970; 0: not measured
 }
 
 const firstHeldSweep = 1024
@@ -40,8 +43,9 @@ func (h *held) init() {
 func (h *held) add(source semantics.Source, messages []*semantics.Received, owner stream.Owner) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	delivered := h.deliveredLocked(source, messages)
 	for _, m := range messages {
-		h.putLocked(m.LockToken, heldLock{source: source, until: m.LockedUntil, owner: owner})
+		h.putLocked(m.LockToken, heldLock{source: source, until: m.LockedUntil, owner: owner, delivered: delivered})
 	}
 	if len(h.locks) >= h.sweepAt {
 		h.sweepLocked()
@@ -78,6 +82,9 @@ func (h *held) endedOf(source semantics.Source, tokens []semantics.LockToken, co
 	for i, t := range tokens {
 		switch codes[i] {
 		case "", semantics.DurabilityNotMet, semantics.MessageLockLost:
+			if codes[i] != semantics.MessageLockLost {
+				h.settledLocked(t)
+			}
 			owner := h.deleteLocked(t)
 			if last := len(all) - 1; last >= 0 && all[last].owner == owner && all[last].end == i {
 				all[last].end++

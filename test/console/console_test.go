@@ -85,6 +85,11 @@ func TestDeadLetters(t *testing.T) {
 	browse(t, "letters.mjs", openShop(t, store(t)...).ui())
 }
 
+func TestDeadLettersOfTheNamespace(t *testing.T) {
+	t.Parallel()
+	browse(t, "dead.mjs", openShop(t, store(t)...).ui())
+}
+
 func TestDeadLettersReadOnly(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, append(store(t), "--ui", "read-only")...)

@@ -17,13 +17,19 @@ import (
 // create creates n queues, some at a time.
 func create(t *testing.T, s *sidecartest.Sidecar, n int) {
 	t.Helper()
+	createEach(t, s, n, func(int) string { return `{}` })
+}
+
+// createEach is create with options for each queue.
+func createEach(t *testing.T, s *sidecartest.Sidecar, n int, options func(i int) string) {
+	t.Helper()
 	const atOnce = 8
 	var work sync.WaitGroup
 	for first := range atOnce {
 		work.Go(func() {
 			for i := first; i < n; i += atOnce {
 				path := fmt.Sprintf("/v1/queues/team-%02d.queue-%04d", i%40, i)
-				if got := s.Call(t.Context(), http.MethodPut, path, `{}`); got.Status != http.StatusOK {
+				if got := s.Call(t.Context(), http.MethodPut, path, options(i)); got.Status != http.StatusOK {
 					t.Errorf("%s: %s", path, got.Text)
 					return
 				}
@@ -51,6 +57,19 @@ func TestThousands(t *testing.T) {
 	create(t, s.Sidecar, 5000)
 	s.traffic(40)
 	browse(t, "thousands.mjs", s.ui())
+}
+
+// The flow stays usable with 1,000 entities that forward to 40 others, of which some have traffic.
+func TestFlowOfAThousand(t *testing.T) {
+	s := &shop{Sidecar: sidecartest.Start(t, store(t)...), t: t, ctx: t.Context()}
+	for i := range 40 {
+		s.must(http.MethodPut, fmt.Sprintf("/v1/queues/team-%02d.hub", i), `{}`)
+	}
+	createEach(t, s.Sidecar, 1000, func(i int) string { return fmt.Sprintf(`{"forwardTo":"team-%02d.hub"}`, i%40) })
+	s.every(50*time.Millisecond, func() {
+		s.Call(s.ctx, http.MethodPost, "/v1/queues/team-03.queue-0003/messages:send", `{"messages":[{"text":"a"}]}`)
+	})
+	browse(t, "flowmany.mjs", s.ui())
 }
 
 // The processor time that a page costs a sidecar with 1,000 entities, beyond what it takes without a page. The bound is

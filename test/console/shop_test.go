@@ -20,10 +20,12 @@ type shop struct {
 	ctx context.Context
 }
 
-// store are the flags that name the store of a shop.
+// store are the flags that name the store of a shop: a Redis of its own, because the namespace is in the pictures.
 func store(t *testing.T) []string {
 	t.Helper()
-	return []string{"--store", redistest.URL(t), "--namespace", redistest.NamespaceUntil(t, redistest.URL(t))}
+	server := redistest.Start(t)
+	t.Cleanup(server.Stop)
+	return []string{"--store", server.URL, "--namespace", "shop"}
 }
 
 // openShop starts a sidecar and creates the entities. Nothing is sent yet.

@@ -197,38 +197,77 @@ await run({
     await shoot(page, "failures");
     await close(page);
   },
-  "messages whose settlement fails are released": async (browser) => {
+  "what became of messages whose answer was lost can be found out": async (browser) => {
     await api("PUT", "/v1/queues/flaky", {});
-    await fill("flaky", [order(1), order(2)]);
+    await fill("flaky", [order(1), order(2), order(3)]);
     const page = await open(browser, { path: entity("flaky"), allow: /ERR_FAILED/ });
-    await shows(page, 2);
+    await shows(page, 3);
     await page.route("**/messages:defer", (route) => route.abort());
     await select(page, "Defer");
-    await page.getByText("0 messages are deferred. 2 were not done:").waitFor();
-    assert.equal(await page.getByText("The sidecar cannot be reached.").count(), 2);
+    await page.getByText("It is not known whether 3 more are deferred").waitFor();
     for (const m of await peek("flaky", {})) assert.deepEqual([m.locked, m.deliveryCount], [false, 0]);
+    await accessible(page);
+    await page.getByRole("button", { name: "Find out" }).click();
+    await page.getByText("0 messages are deferred. 3 were not done:").waitFor();
+    assert.equal(await page.getByText("It is as it was.").count(), 3);
+    await page.route("**/messages:deleteBySequence", async (route) => {
+      await route.fetch();
+      await route.abort();
+    });
+    await select(page, "Delete");
+    await confirm(page, "flaky", "Delete");
+    await page.getByText("It is not known whether 3 more are deleted").waitFor();
+    await page.getByRole("button", { name: "Find out" }).click();
+    await page.getByText("3 messages are deleted.").waitFor();
+    await page.getByText("There is none in this state.").waitFor();
     await close(page);
   },
   "an edit whose answer is lost is not sent twice": async (browser) => {
     await api("PUT", "/v1/queues/lossy", {});
-    await fill("lossy", [order(1)]);
-    const { messages } = await api("POST", "/v1/queues/lossy/messages:receive", { maxWait: "5s" });
-    await api("POST", "/v1/queues/lossy/messages:deadLetter", { lockTokens: [messages[0].lockToken], reason: "Typo" });
-    const page = await open(browser, { path: entity("lossy") + "/dead-letters", allow: /ERR_FAILED/ });
+    for (const lost of [1, 3]) { // the page repeats it twice
+      await fill("lossy", [order(1)]);
+      const { messages } = await api("POST", "/v1/queues/lossy/messages:receive", { maxWait: "5s" });
+      await api("POST", "/v1/queues/lossy/messages:deadLetter", { lockTokens: [messages[0].lockToken], reason: "Typo" });
+      const page = await open(browser, { path: entity("lossy") + "/dead-letters", allow: /ERR_FAILED/ });
+      await page.getByRole("button", { name: "Typo", exact: true }).click();
+      await page.getByRole("button", { name: "Message " + messages[0].sequenceNumber, exact: true }).click();
+      await page.getByRole("button", { name: "Edit and resubmit" }).click();
+      await page.getByRole("dialog").getByLabel("Body", { exact: true }).fill('{"order": 2}');
+      await page.route("**/v1:transact", async (route) => {
+        await route.fetch();
+        await route.abort();
+      }, { times: lost });
+      await page.getByRole("button", { name: "Send and delete the dead letter" }).click();
+      if (lost === 3) {
+        await page.getByRole("dialog").getByText("it is not known whether the message was sent").waitFor();
+        await page.getByRole("button", { name: "Send and delete the dead letter" }).click();
+      }
+      await page.getByText("The edited message is sent to queues/lossy").waitFor();
+      const sent = await peek("lossy", {});
+      assert.deepEqual(sent.map((m) => m.json), [{ order: 2 }]);
+      assert.equal((await peek("lossy", { subQueue: "DEAD_LETTER" })).length, 0);
+      await api("POST", "/v1/queues/lossy/messages:deleteBySequence", { sequenceNumbers: sent.map((m) => m.sequenceNumber) });
+      await close(page);
+    }
+  },
+  "an edit that the target drops as a duplicate leaves the dead letter": async (browser) => {
+    await api("PUT", "/v1/queues/once", { requiresDuplicateDetection: true });
+    await fill("once", [{ ...order(1), messageId: "m-1" }]);
+    const { messages } = await api("POST", "/v1/queues/once/messages:receive", { maxWait: "5s" });
+    await api("POST", "/v1/queues/once/messages:deadLetter", { lockTokens: [messages[0].lockToken], reason: "Typo" });
+    const page = await open(browser, { path: entity("once") + "/dead-letters" });
     await page.getByRole("button", { name: "Typo", exact: true }).click();
     await page.getByRole("button", { name: "Message 1", exact: true }).click();
     await page.getByRole("button", { name: "Edit and resubmit" }).click();
     await page.getByRole("dialog").getByLabel("Body", { exact: true }).fill('{"order": 2}');
-    await page.route("**/messages:send", async (route) => {
-      await route.fetch();
-      await route.abort();
-    }, { times: 1 });
     await page.getByRole("button", { name: "Send and delete the dead letter" }).click();
-    await page.getByRole("dialog").getByRole("alert").waitFor();
+    await page.getByRole("dialog").getByText("Change the message id.").waitFor();
+    assert.deepEqual((await peek("once", { subQueue: "DEAD_LETTER" })).map((m) => m.locked), [false]);
+    await page.getByRole("dialog").getByLabel("Message id").fill("m-2");
     await page.getByRole("button", { name: "Send and delete the dead letter" }).click();
-    await page.getByText("The edited message is sent to queues/lossy").waitFor();
-    assert.deepEqual((await peek("lossy", {})).map((m) => m.json), [{ order: 2 }]);
-    assert.equal((await peek("lossy", { subQueue: "DEAD_LETTER" })).length, 0);
+    await page.getByText("The edited message is sent to queues/once").waitFor();
+    assert.deepEqual((await peek("once", {})).map((m) => m.messageId), ["m-2"]);
+    assert.equal((await peek("once", { subQueue: "DEAD_LETTER" })).length, 0);
     await close(page);
   },
   "scheduled messages are cancelled, and a long job is stopped": async (browser) => {

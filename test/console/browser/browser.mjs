@@ -120,3 +120,20 @@ export async function confirm(page, name, act) {
   await page.getByRole("dialog").getByRole("button", { name: act, exact: true }).click();
   await page.getByRole("dialog").waitFor({ state: "detached" });
 }
+
+/** die sends messages to a queue or subscription of a topic, and dead-letters them. */
+export async function die(queue, n, reason, message = {}) {
+  const source = sourceOf(queue), target = sourceOf(queue.split("/subscriptions/")[0], queue.includes("/"));
+  for (let left = n; left > 0; left -= 100) {
+    const some = Math.min(left, 100);
+    await api("POST", `/v1/${target}/messages:send`, { messages: Array.from({ length: some }, (_, i) => ({ json: { invoice: i + 1, customer: "Ada" }, properties: { tries: i % 4, region: i % 2 ? "eu" : "us" }, ...message })) });
+    const { messages } = await api("POST", `/v1/${source}/messages:receive`, { maxMessages: some, maxWait: "5s" });
+    assert.equal(messages.length, some);
+    await api("POST", `/v1/${source}/messages:deadLetter`, { lockTokens: messages.map((m) => m.lockToken), reason, description: `${reason}: see the log` });
+  }
+}
+
+/** sourceOf is a queue, or topic/subscriptions/name, as routes have it. */
+function sourceOf(path, isTopic = path.includes("/")) {
+  return (isTopic ? "topics/" : "queues/") + path;
+}

@@ -1,22 +1,11 @@
 import assert from "node:assert/strict";
-import { accessible, api, close, confirm, entity, open, peek, rowOf, run, shoot, until, url } from "./browser.mjs";
+import { accessible, api, close, confirm, die, entity, open, peek, rowOf, run, shoot, until, url } from "./browser.mjs";
 
 const letters = (path) => entity(path) + "/dead-letters";
 const dead = (queue) => peek(queue, { subQueue: "DEAD_LETTER" });
 const groupRow = (page, name) => page.locator(".groups tbody tr", { has: page.getByRole("button", { name, exact: true }) });
 const counted = (page, name, n) => until(`${n} letters with ${name}`, async () => (await groupRow(page, name).count()) > 0 && (await groupRow(page, name).locator(".count b").textContent()) === n.toLocaleString("en"));
 const listed = (page) => page.locator(".group-letters tbody tr");
-
-/** die sends messages, and dead-letters them. */
-async function die(queue, n, reason, message = {}) {
-  for (let left = n; left > 0; left -= 100) {
-    const some = Math.min(left, 100);
-    await api("POST", `/v1/queues/${queue}/messages:send`, { messages: Array.from({ length: some }, (_, i) => ({ json: { invoice: i + 1, customer: "Ada" }, properties: { tries: i % 4, region: i % 2 ? "eu" : "us" }, ...message })) });
-    const { messages } = await api("POST", `/v1/queues/${queue}/messages:receive`, { maxMessages: some, maxWait: "5s" });
-    assert.equal(messages.length, some);
-    await api("POST", `/v1/queues/${queue}/messages:deadLetter`, { lockTokens: messages.map((m) => m.lockToken), reason, description: `${reason}: see the log` });
-  }
-}
 
 /** resubmit fills in the dialog. */
 async function resubmit(page, fill = async () => {}) {

@@ -1,7 +1,7 @@
 // What can be done with messages by their numbers, with one or many at a time.
 import { call, Refused } from "./api";
 import type { Shelf } from "./find";
-import { reasonOf } from "./messagetypes";
+import { isUnknown, reasonOf, Undone, type Stored } from "./messagetypes";
 import { resourceOf } from "./route";
 import type { Row } from "./types";
 
@@ -18,7 +18,8 @@ export interface Act {
 /** Outcome is what became of one message. */
 export interface Outcome {
   number: string;
-  reason?: string; // why it stays as it is
+  reason?: string; // why it stays as it is, or why that is not known
+  unknown?: boolean; // the answer was lost, so it may be done
   dropped?: boolean; // the target remembers its id, and has dropped it
 }
 
@@ -29,6 +30,8 @@ interface Result {
 }
 
 const gone = "This cannot be undone.";
+const lost = "The answer was lost: it may be done.";
+const lostReceive = "The answer was lost. Nothing was done; a message that was locked returns when its lock ends.";
 const reasons: Record<string, string> = {
   MESSAGE_NOT_FOUND: "It is gone, or a receiver holds it.",
   MESSAGE_LOCK_LOST: "It took too long, so it is as it was.",
@@ -55,14 +58,16 @@ export function actsOf(row: Row, shelf: Shelf): Act[] {
   };
   const settle = async (verb: string, numbers: string[], more: object = {}): Promise<Outcome[]> => {
     const receive = at + (shelf.id === "deferred" ? "receiveDeferred" : "receiveBySequence");
-    const received = await call<{ messages: { sequenceNumber: string; lockToken: string }[] }>("POST", receive, { sequenceNumbers: numbers, ...sub });
+    const received = await call<{ messages: { sequenceNumber: string; lockToken: string }[] }>("POST", receive, { sequenceNumbers: numbers, ...sub }).catch((error: unknown) => {
+      throw isUnknown(error) ? new Undone(lostReceive) : error;
+    });
     const lockTokens = received.messages.map((m) => m.lockToken);
     let answer: { results: Result[] };
     try {
       answer = await call("POST", at + verb, { lockTokens, ...sub, ...more });
     } catch (error) {
       await call("POST", at + "release", { lockTokens, ...sub }).catch(() => undefined); // else they return when their locks end
-      throw error;
+      throw error; // what was settled although the answer was lost is not released: its lock has ended
     }
     return received.messages.map((m, i) => outcome(m.sequenceNumber, answer.results[i]?.reason));
   };
@@ -121,9 +126,29 @@ export async function each(act: Act, numbers: string[], isStopped: () => boolean
     try {
       report(await act.run(some));
     } catch (error) {
-      const reason = reasonOf(error);
-      report(some.map((number) => ({ number, reason })));
+      report(some.map((number) => failed(number, error)));
       return;
     }
   }
+}
+
+/** failed is the outcome of a message whose call has failed. */
+export function failed(number: string, error: unknown): Outcome {
+  return isUnknown(error) ? { number, reason: lost, unknown: true } : { number, reason: reasonOf(error) };
+}
+
+/** stateOf is the state in the API of the messages of a shelf. */
+const stateOf: Record<Shelf["id"], string> = { available: "ACTIVE", locked: "ACTIVE", scheduled: "SCHEDULED", deferred: "DEFERRED", dead: "ACTIVE", transferDead: "ACTIVE" };
+
+/** findOut looks which messages of a shelf are as they were, and so were not dealt with. */
+export async function findOut(row: Row, shelf: Shelf, numbers: string[]): Promise<Outcome[]> {
+  const all: Outcome[] = [];
+  for (const number of numbers) {
+    const answer = await call<{ messages?: Stored[] }>("POST", resourceOf(row) + "/messages:peek", {
+      fromSequenceNumber: number, maxMessages: 1, ...(shelf.subQueue ? { subQueue: shelf.subQueue } : {}),
+    });
+    const now = answer.messages?.find((m) => m.sequenceNumber === number);
+    all.push(now && (now.locked || now.state === stateOf[shelf.id]) ? { number, reason: now.locked ? "It is there, and locked." : "It is as it was." } : { number });
+  }
+  return all;
 }

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { local, utc } from "./format";
 import { Glossary } from "./glossary";
+import { DeadPage } from "./deadpage";
 import { Entity } from "./entity";
 import { Flow } from "./flowpage";
 import { Overview } from "./overview";
@@ -18,7 +19,7 @@ export function App() {
       <a class="skip" href="#main">Skip to the page</a>
       <Bar page={route.page} />
       <main id="main" tabIndex={-1}>
-        {link === "denied" ? <SignIn /> : <><Notices />{route.page === "entity" ? <Entity path={route.path} tab={route.tab} query={route.query} /> : route.page === "flow" ? <Flow /> : <Overview />}</>}
+        {link === "denied" ? <SignIn /> : <><Notices /><Page route={route} /></>}
       </main>
       <footer>
         {about && <span>Sidebus {about.version}</span>}
@@ -28,6 +29,19 @@ export function App() {
       </footer>
     </>
   );
+}
+
+function Page({ route }: { route: Route }) {
+  switch (route.page) {
+    case "entity":
+      return <Entity path={route.path} tab={route.tab} query={route.query} />;
+    case "dead-letters":
+      return <DeadPage />;
+    case "flow":
+      return <Flow />;
+    default:
+      return <Overview />;
+  }
 }
 
 function Bar({ page }: { page: Route["page"] }) {
@@ -45,6 +59,7 @@ function Bar({ page }: { page: Route["page"] }) {
       </a>
       <nav class="pages" aria-label="Pages">
         <a href="#/" {...(page === "overview" ? { "aria-current": "page" } : {})}>Entities</a>
+        <a href="#/dead-letters" {...(page === "dead-letters" ? { "aria-current": "page" } : {})}>Dead letters</a>
         <a href="#/flow" {...(page === "flow" ? { "aria-current": "page" } : {})}>Flow</a>
       </nav>
       {about && <span class="namespace" title="The namespace">{about.namespace}</span>}
@@ -81,12 +96,18 @@ function Themes() {
 
 /** Notices are what is wrong with the stream or with Redis. */
 function Notices() {
-  const { link, failure, about } = useLive();
+  const { link, failure, about, failing } = useLive();
   const store = about?.store;
+  const isDown = store?.state === "store unavailable";
   return (
     <div class="notices" aria-live="polite">
       {link === "lost" && <p class="notice bad"><b>The connection is lost.</b> {failure} The console tries again. What you see is old.</p>}
-      {link === "open" && store && store.state === "store unavailable" && (
+      {link === "open" && failing && !isDown && (
+        <p class="notice bad">
+          <b>What you see is old.</b> Redis answers, but the sidecar has not been able to count since <time title={utc(failing.since)}>{local(failing.since)}</time>. {failing.reason}
+        </p>
+      )}
+      {link === "open" && store && isDown && (
         <p class="notice bad">
           <b>Redis is unavailable</b>
           {store.since && <> since <time title={utc(Date.parse(store.since))}>{local(Date.parse(store.since))}</time></>}. {store.reason}

@@ -6,8 +6,9 @@ import { colour, onTheme } from "./theme";
 export interface Curve {
   name: string;
   colour: string; // of the style sheet
-  values: number[];
+  values: (number | null)[]; // null: there is none
   fill?: boolean;
+  dashed?: boolean;
 }
 
 interface Props {
@@ -18,13 +19,15 @@ interface Props {
   stacked?: boolean;
   whole?: boolean; // the axis has whole numbers only
   least?: number; // the end of the axis, if all values are smaller
+  dots?: boolean; // a value between two that are missing is seen
+  note?: string; // below the title
 }
 
 const span = 3600;
 const minutes = [1, 2, 5, 10, 15, 30, 60].map((n) => n * 60); // between two labels of the time
 const wholes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].flatMap((power) => [1, 2, 5].map((n) => n * 10 ** power));
 
-export function Chart({ title, at, curves, format, stacked, whole = false, least = 1 }: Props) {
+export function Chart({ title, at, curves, format, stacked, whole = false, least = 1, dots = false, note }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [hover, setHover] = useState<number | null>(null);
@@ -36,7 +39,7 @@ export function Chart({ title, at, curves, format, stacked, whole = false, least
     if (!host) return;
     const draw = () => {
       plot.current?.destroy();
-      plot.current = new uPlot(options(host.clientWidth, host.clientHeight, latest.current.curves, { format, whole, least }, latest, setHover), dataOf(latest.current), host);
+      plot.current = new uPlot(options(host.clientWidth, host.clientHeight, latest.current.curves, { format, whole, least, dots }, latest, setHover), dataOf(latest.current), host);
     };
     draw();
     const sized = new ResizeObserver(() => plot.current?.setSize({ width: host.clientWidth, height: host.clientHeight }));
@@ -53,16 +56,17 @@ export function Chart({ title, at, curves, format, stacked, whole = false, least
   useEffect(() => plot.current?.setData(dataOf(latest.current)), [at.length, at[at.length - 1]]);
 
   const place = hover ?? at.length - 1;
-  const text = curves.map((c) => `${c.name} ${format(c.values[place] ?? 0)}`).join(", ");
+  const textOf = (c: Curve) => { const n = c.values[place]; return n === null ? "–" : format(n ?? 0); };
+  const text = curves.map((c) => `${c.name} ${textOf(c)}`).join(", ");
   return (
     <figure class="chart">
       <figcaption>
-        <h2>{title}</h2>
+        <h2 title={note}>{title}</h2>
         <ul class="legend">
           {curves.map((c) => (
             <li key={c.name}>
               <i class="swatch" data-colour={c.colour} />
-              {c.name} <b>{format(c.values[place] ?? 0)}</b>
+              {c.name} <b>{textOf(c)}</b>
             </li>
           ))}
         </ul>
@@ -76,6 +80,7 @@ interface Axis {
   format: (n: number) => string;
   whole: boolean;
   least: number;
+  dots: boolean;
 }
 
 interface Data {
@@ -88,7 +93,7 @@ interface Data {
 function dataOf({ at, curves, stacked }: Data): uPlot.AlignedData {
   if (!stacked) return [at, ...curves.map((c) => c.values)];
   const below = at.map(() => 0);
-  const sums = [...curves].reverse().map((c) => c.values.map((n, i) => (below[i] = (below[i] ?? 0) + n)));
+  const sums = [...curves].reverse().map((c) => c.values.map((n, i) => (below[i] = (below[i] ?? 0) + (n ?? 0))));
   return [at, ...sums.reverse()];
 }
 
@@ -120,7 +125,8 @@ function options(
     series: [
       {},
       ...curves.map((c) => {
-        const line: uPlot.Series = { label: c.name, stroke: colour(c.colour), width: 1.5, points: { show: false } };
+        const line: uPlot.Series = { label: c.name, stroke: colour(c.colour), width: 1.5, points: axes.dots ? { show: true, size: 3, width: 0, fill: colour(c.colour) } : { show: false } };
+        if (c.dashed) line.dash = [4, 3];
         if (c.fill) line.fill = colour(c.colour + "-fill");
         return line;
       }),

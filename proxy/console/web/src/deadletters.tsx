@@ -25,9 +25,9 @@ const pause = 2000; // ms between two looks, at least
 const share = 20; // and at least this many times what the last one took
 const charted = 5; // groups with a curve of their own
 
-export function DeadLetters({ row }: { row: Row }) {
+export function DeadLetters({ row, query }: { row: Row; query: URLSearchParams }) {
   const all = shelves.filter((s) => s.id === "dead" || (s.id === "transferDead" && (row.transferDead ?? 0) > 0));
-  const [shelf, setShelf] = useState<Shelf>(all[0]!);
+  const [shelf, setShelf] = useState<Shelf>(all.find((s) => s.id === query.get("kind")) ?? all[0]!);
   const [filter, setFilter] = useState("");
   const [found, setFound] = useState<Letters | null>(null);
   const [group, setGroup] = useState<Group | null>(null);
@@ -37,6 +37,7 @@ export function DeadLetters({ row }: { row: Row }) {
   const [version, setVersion] = useState(0); // grows when the letters of a group must be read again
   const work = useJob("letters " + row.path);
   const turn = useRef(0);
+  const asked = useRef(query.get("reason")); // a group that the address names opens with the first look
   const looked = useRef(0); // when it began to look
   const took = useRef(0);
   const readOnly = live.about?.readOnly ?? true;
@@ -50,6 +51,9 @@ export function DeadLetters({ row }: { row: Row }) {
       took.current = Date.now() - looked.current;
       if (mine !== turn.current) return;
       setFound(next);
+      const named = asked.current === null ? undefined : next.groups.find((g) => g.reason === asked.current);
+      asked.current = null;
+      if (named) setGroup(named);
       setFailure({ filter: "", other: "" });
     } catch (error) {
       if (mine !== turn.current) return;

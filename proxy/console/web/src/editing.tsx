@@ -1,7 +1,7 @@
 // Edits a dead letter, and sends what was edited in its place.
 import { useRef, useState } from "preact/hooks";
 import { Compose, draftOf } from "./compose";
-import { replace } from "./edit";
+import { newAttempt, replace, type Attempt } from "./edit";
 import type { Shelf } from "./find";
 import type { Stored } from "./messagetypes";
 import { Target } from "./target";
@@ -18,12 +18,11 @@ interface Props {
 
 export function Editing({ row, shelf, letter, done, close }: Props) {
   const [target, setTarget] = useState(row.kind === "queue" ? "queues/" + row.path : "topics/" + topicOf(row.path));
-  const attempt = useRef({ text: "", id: "" });
+  const attempt = useRef<Attempt>({ text: "", id: "" });
   const send = async (message: object) => {
     const text = target + JSON.stringify(message);
-    if (attempt.current.text !== text) attempt.current = { text, id: "edit-" + crypto.getRandomValues(new Uint32Array(4)).join("-") };
-    const [kind = "", ...name] = target.split("/");
-    const number = await replace(row, shelf, letter, message, kind + "/" + encodeURIComponent(name.join("/")), attempt.current.id);
+    if (attempt.current.text !== text) attempt.current = newAttempt(text);
+    const number = await replace(row, shelf, letter, message, target, attempt.current);
     done(number ? `The edited message is sent to ${target} with number ${number}.` : `The edited message is sent to ${target}.`);
   };
   return (

@@ -5,7 +5,7 @@ import { Chart } from "./chart";
 import { Confirm } from "./confirm";
 import { Create } from "./create";
 import { DeadLetters } from "./deadletters";
-import { bytes, count, exact, local, rate, span, utc } from "./format";
+import { bytes, count, exact, local, rate, span, took, utc } from "./format";
 import { addressOf, named, resourceOf } from "./route";
 import { Messages } from "./messages";
 import { Receivers } from "./receivers";
@@ -97,7 +97,7 @@ function Known({ row, tab: asked, query }: { row: Row; tab: string; query: URLSe
       </div>
       <section id="panel" role="tabpanel" aria-labelledby={"tab-" + tab}>
         {tab === "messages" && <Messages row={row} session={query.get("session") ?? ""} key={query.toString()} />}
-        {tab === "dead-letters" && <DeadLetters row={row} />}
+        {tab === "dead-letters" && <DeadLetters row={row} query={query} key={query.toString()} />}
         {tab === "sessions" && <Sessions row={row} />}
         {tab === "receivers" && <Receivers row={row} />}
         {tab === "options" && <Settings row={row} />}
@@ -144,7 +144,7 @@ function Charts({ row }: { row: Row }) {
   const add = (values: number[], n: number | undefined) => [...values, n ?? 0];
   const age = row.oldest ? Math.max(0, second - row.oldest / 1000) : 0;
   return (
-    <div class={"charts" + (row.kind === "topic" ? " one" : " three")}>
+    <div class={"charts" + (row.kind === "topic" ? " one" : live.about?.alone ? " three" : " four")}>
       <Chart title="Throughput" at={at} format={rate} curves={[
         { name: "In", colour: "in", values: add(past.in, row.in), fill: true },
         ...(row.kind === "topic" ? [] : [{ name: "Out", colour: "out", values: add(past.out, row.out) }, { name: "Dead", colour: "dead", values: add(past.rise, row.rise).map((n) => Math.max(0, n)) }]),
@@ -158,6 +158,14 @@ function Charts({ row }: { row: Row }) {
             { name: "Dead", colour: "dead", values: add(past.dead, row.dead), fill: true },
           ]} />
           <Chart title="Age of the oldest" at={at} format={span} whole least={10} curves={[{ name: "Oldest", colour: "scheduled", values: add(past.age, age) }]} />
+          {!live.about?.alone && (
+            <Chart title="Latency here" at={past.at} format={took} least={0.01} dots note="Of the messages that this sidecar has delivered under lock: from their arrival to the first delivery, and from a delivery to its settlement" curves={[
+              { name: "Wait", colour: "in", values: past.waitHalf },
+              { name: "95 %", colour: "in", values: past.wait95, dashed: true },
+              { name: "Work", colour: "out", values: past.takeHalf },
+              { name: "95 % ", colour: "out", values: past.take95, dashed: true },
+            ]} />
+          )}
         </>
       )}
     </div>

@@ -146,7 +146,8 @@ export function fitting(graph: Graph): { graph: Graph; left: number } {
     if (kept.size > 0 && kept.size + part.length > mostNodes) continue;
     for (const id of part.slice(0, mostNodes)) kept.add(id);
   }
-  return { graph: only(graph, (id) => kept.has(id)), left: graph.nodes.size - kept.size };
+  const left = [...graph.nodes.values()].filter((n) => !kept.has(n.id)).reduce((sum, n) => sum + (n.members.length || 1), 0);
+  return { graph: only(graph, (id) => kept.has(id)), left };
 }
 
 /** place gives all nodes their places, in as many columns of parts as fit into a width, and returns the size of all. */

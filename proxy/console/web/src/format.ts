@@ -36,6 +36,12 @@ export function span(seconds: number): string {
   return Math.floor(s / 86_400) + " d" + (s % 86_400 >= 3600 ? " " + Math.floor((s % 86_400) / 3600) + " h" : "");
 }
 
+/** took writes a short time: milliseconds, or seconds with a decimal below ten. */
+export function took(seconds: number): string {
+  if (seconds < 0.9995) return Math.round(seconds * 1000) + " ms";
+  return seconds < 9.95 ? seconds.toFixed(1) + " s" : span(seconds);
+}
+
 /** bytes writes a size. */
 export function bytes(n: number): string {
   if (n < 1024) return n + " B";

@@ -18,6 +18,7 @@ export interface Job {
   ended: boolean;
   stopped: boolean;
   failed: Outcome[];
+  unknown: Outcome[]; // the answer was lost
   dropped: number; // as duplicates; they are done
   failure: string; // why it ended before the end
 }
@@ -27,6 +28,8 @@ export interface Worker {
   /** start runs work, which reports outcomes and looks whether it must stop. */
   start: (words: Words, total: number, work: (report: (some: Outcome[]) => void, isStopped: () => boolean) => Promise<void>) => Promise<void>;
   stop: () => void;
+  /** settle replaces what was not known of some messages by what was found out. */
+  settle: (some: Outcome[]) => void;
   clear: () => void;
 }
 
@@ -42,18 +45,14 @@ export function useJob(key: string): Worker {
     return () => void followers.delete(follow);
   }, []);
   const start: Worker["start"] = async (words, total, work) => {
-    const entry = { job: { words, total, done: 0, began: Date.now(), ended: false, stopped: false, failed: [] as Outcome[], dropped: 0, failure: "" }, isStopped: false };
+    const entry = { job: { words, total, done: 0, began: Date.now(), ended: false, stopped: false, failed: [] as Outcome[], unknown: [] as Outcome[], dropped: 0, failure: "" }, isStopped: false };
     const set = (next: Job) => {
       entry.job = next;
-      for (const follow of followers) follow();
+      tell();
     };
     jobs.set(key, entry);
     set(entry.job);
-    const report = (some: Outcome[]) => {
-      const failed = some.filter((o) => o.reason);
-      const { job } = entry;
-      set({ ...job, done: job.done + some.length - failed.length, failed: [...job.failed, ...failed], dropped: job.dropped + some.filter((o) => o.dropped).length });
-    };
+    const report = (some: Outcome[]) => set(added(entry.job, some));
     let failure = "";
     try {
       await work(report, () => entry.isStopped);
@@ -66,11 +65,31 @@ export function useJob(key: string): Worker {
     const entry = jobs.get(key);
     if (entry) entry.isStopped = true;
   };
+  const settle = (some: Outcome[]) => {
+    const entry = jobs.get(key);
+    if (!entry) return;
+    const known = new Set(some.map((o) => o.number));
+    entry.job = added({ ...entry.job, unknown: entry.job.unknown.filter((o) => !known.has(o.number)) }, some);
+    tell();
+  };
   const clear = () => {
     jobs.delete(key);
     draw({});
   };
-  return { job: jobs.get(key)?.job ?? null, start, stop, clear };
+  return { job: jobs.get(key)?.job ?? null, start, stop, settle, clear };
+}
+
+function tell(): void {
+  for (const follow of followers) follow();
+}
+
+/** added is a job with further outcomes. */
+function added(job: Job, some: Outcome[]): Job {
+  const failed = some.filter((o) => o.reason && !o.unknown), unknown = some.filter((o) => o.unknown);
+  return {
+    ...job, done: job.done + some.length - failed.length - unknown.length, failed: [...job.failed, ...failed], unknown: [...job.unknown, ...unknown],
+    dropped: job.dropped + some.filter((o) => o.dropped).length,
+  };
 }
 
 // A job ends with the page, so the browser asks before that is closed.
@@ -81,10 +100,19 @@ addEventListener("beforeunload", (event) => {
 const shownFailures = 100;
 
 /** Progress shows a job, and its result when it has ended. */
-export function Progress({ work }: { work: Worker }) {
+export function Progress({ work, findOut }: { work: Worker; findOut?: (numbers: string[]) => Promise<Outcome[]> }) {
+  const [trouble, setTrouble] = useState("");
   const { job } = work;
   if (!job) return null;
-  const dealt = job.done + job.failed.length;
+  const dealt = job.done + job.failed.length + job.unknown.length;
+  const look = async () => {
+    try {
+      work.settle((await findOut?.(job.unknown.map((o) => o.number))) ?? []);
+      setTrouble("");
+    } catch (error) {
+      setTrouble(reasonOf(error));
+    }
+  };
   if (!job.ended) {
     const share = job.total ? Math.min(1, dealt / job.total) : 0;
     const seconds = (Date.now() - job.began) / 1000;
@@ -97,7 +125,7 @@ export function Progress({ work }: { work: Worker }) {
       </div>
     );
   }
-  const good = job.failed.length === 0 && !job.stopped && !job.failure;
+  const good = job.failed.length === 0 && job.unknown.length === 0 && !job.stopped && !job.failure;
   return (
     <div class={"notice " + (good ? "good" : "")} role="status">
       <p class="job">
@@ -108,6 +136,12 @@ export function Progress({ work }: { work: Worker }) {
         </span>
         <button class="text" onClick={work.clear}>Close</button>
       </p>
+      {job.unknown.length > 0 && (
+        <p class="job unknown">
+          <span><b>It is not known whether {exact(job.unknown.length)} more {job.unknown.length === 1 ? job.words.done : job.words.many}</b>, because the answer of the sidecar was lost. {trouble}</span>
+          {findOut && <button class="button" onClick={() => void look()}>Find out</button>}
+        </p>
+      )}
       {job.failed.length > 0 && (
         <ul class="failures" tabIndex={0} aria-label="What was not done">
           {job.failed.slice(0, shownFailures).map((o) => <li key={o.number}><b>{o.number}</b> {o.reason}</li>)}

@@ -1,7 +1,7 @@
 // One message: its body, all properties, and what can be done with it.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Act } from "./acts";
+import { failed, findOut, type Act } from "./acts";
 import { Confirm } from "./confirm";
 import { Copy } from "./copy";
 import { bytes, local, utc } from "./format";
@@ -33,8 +33,13 @@ export function Message({ row, shelf, message, acts, edit, close, acted, filter,
   const [asking, ask] = useState<Act | null>(null);
   const [failure, setFailure] = useState("");
   const finish = async (act: Act) => {
-    const reason = (await act.run([message.sequenceNumber])).find((o) => o.reason)?.reason;
-    if (reason) throw new Undone(reason);
+    const { sequenceNumber } = message;
+    let [outcome] = await act.run([sequenceNumber]).catch((error: unknown) => [failed(sequenceNumber, error)]);
+    if (outcome?.unknown) {
+      [outcome] = await findOut(row, shelf, [sequenceNumber]).catch(() => [outcome]);
+      if (outcome?.unknown) throw new Undone("The answer was lost, so it is not known whether the message " + act.done + ". Refresh the list to find out.");
+    }
+    if (outcome?.reason) throw new Undone(outcome.reason);
     acted(`Message ${message.sequenceNumber} ${act.done}.`);
   };
   const begin = async (act: Act) => {

@@ -1,6 +1,6 @@
 // The messages of an entity by state, what they must have to be shown, and what can be done with some of them.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { actsOf, each, type Act } from "./acts";
+import { actsOf, each, findOut, type Act } from "./acts";
 import { call, Refused } from "./api";
 import { Compose } from "./compose";
 import { Confirm } from "./confirm";
@@ -10,7 +10,7 @@ import { count, exact } from "./format";
 import { Progress, useJob } from "./job";
 import { Message } from "./message";
 import { MessageList } from "./messagelist";
-import { reasonOf, type Stored } from "./messagetypes";
+import { isUnknown, reasonOf, Undone, type Stored } from "./messagetypes";
 import { resourceOf } from "./route";
 import { live } from "./store";
 import type { Row } from "./types";
@@ -36,6 +36,7 @@ export function Messages({ row, session }: { row: Row; session: string }) {
   const [done, setDone] = useState("");
   const work = useJob("messages " + row.path);
   const turn = useRef(0);
+  const attempt = useRef({ text: "", id: "" }); // of a send, whose repeat is not stored twice
   const readOnly = live.about?.readOnly ?? true;
 
   /** load finds the first messages, or more behind those of had. */
@@ -78,7 +79,12 @@ export function Messages({ row, session }: { row: Row; session: string }) {
     await load(null);
   };
   const send = async (message: object) => {
-    const answer = await call<{ results: { sequenceNumber?: string }[] }>("POST", resourceOf(row) + "/messages:send", { messages: [message] });
+    const text = JSON.stringify(message);
+    if (attempt.current.text !== text) attempt.current = { text, id: "console-" + crypto.getRandomValues(new Uint32Array(4)).join("-") };
+    const answer = await call<{ results: { sequenceNumber?: string }[] }>("POST", resourceOf(row) + "/messages:send", { requestId: attempt.current.id, messages: [message] }).catch((error: unknown) => {
+      throw isUnknown(error) ? new Undone("The answer was lost, so the message may be sent. Send it again within 2 minutes: it is not stored twice.") : error;
+    });
+    attempt.current = { text: "", id: "" };
     const number = answer.results[0]?.sequenceNumber;
     setSending(false);
     acted(number ? `Message ${number} is sent.` : "The message is sent.");
@@ -110,7 +116,7 @@ export function Messages({ row, session }: { row: Row; session: string }) {
       <FilterBar wish={wish} change={setWish} sessions={row.sessions === true && !shelf.subQueue} names={names} failure={failure.filter} />
       {failure.other && <p class="notice bad" role="alert">{failure.other}</p>}
       {done && <p class="notice good" role="status">{done}</p>}
-      <Progress work={work} />
+      <Progress work={work} findOut={async (numbers) => { const all = await findOut(row, shelf, numbers); await load(null); return all; }} />
       {list?.failed ? <p class="notice">The filter has no result for {exact(list.failed)} of them, so they are not shown. {list.failure}</p> : null}
       {acts.length > 0 && chosen > 0 && !busy && (
         <div class="chosen-bar" role="group" aria-label="Selected messages">

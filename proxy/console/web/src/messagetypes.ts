@@ -58,6 +58,12 @@ export function hex(all: Uint8Array): string {
 /** Undone is why nothing was done with a message. */
 export class Undone extends Error {}
 
+/** isUnknown reports whether a call that has failed may have taken effect: its answer was lost on the way. */
+export function isUnknown(error: unknown): boolean {
+  if (error instanceof Undone) return false;
+  return !(error instanceof Refused) || error.failure.details?.outcome === "unknown" || /^HTTP_5/.test(error.failure.reason);
+}
+
 /** reasonOf is what a person reads of a failure. */
 export function reasonOf(error: unknown): string {
   return error instanceof Refused || error instanceof SyntaxError || error instanceof Undone ? error.message : "The sidecar cannot be reached.";

@@ -4,7 +4,7 @@ import { topicOf, ownName } from "./tree";
 import type { Row } from "./types";
 
 export interface Route {
-  page: "overview" | "flow" | "entity";
+  page: "overview" | "dead-letters" | "flow" | "entity";
   path: string; // of the entity
   tab: string; // of the page; empty: the first
   query: URLSearchParams; // what the tab shows, such as ?session=customer-1
@@ -15,6 +15,7 @@ const overview: Route = { page: "overview", path: "", tab: "", query: new URLSea
 export function routeOf(hash: string): Route {
   const [place = "", query] = hash.split("?", 2);
   if (place === "#/flow") return { ...overview, page: "flow" };
+  if (place === "#/dead-letters") return { ...overview, page: "dead-letters" };
   const match = /^#\/entity\/([^/]+)(?:\/([a-z-]+))?$/.exec(place);
   if (!match?.[1]) return overview;
   try {

@@ -2,7 +2,7 @@
 // stream, at most once a second.
 import { useEffect, useState } from "preact/hooks";
 import { interrupt, observe } from "./handover";
-import type { About, Columns, LiveEvent, Receivers, Row } from "./types";
+import type { About, Columns, Failing, LiveEvent, Receivers, Row } from "./types";
 
 /** The points of the small charts: seconds since 1970, then messages a second. */
 export interface Trail {
@@ -12,11 +12,13 @@ export interface Trail {
   rise: number[];
 }
 
-export type Series = Record<Exclude<keyof Columns, "at">, number[]> & { at: number[] };
+type Timed = "waitHalf" | "wait95" | "takeHalf" | "take95";
+export type Series = Record<Exclude<keyof Columns, "at" | Timed>, number[]> & Record<Timed, (number | null)[]> & { at: number[] };
 
 export type Link = "connecting" | "open" | "lost" | "denied";
 
 const series = ["available", "locked", "deferred", "scheduled", "dead", "in", "out", "rise", "age"] as const;
+const timed = ["waitHalf", "wait95", "takeHalf", "take95"] as const;
 const span = 3600; // seconds that charts show
 const trailSpan = 600;
 const trailStep = 5; // seconds between two points of a small chart
@@ -33,6 +35,7 @@ export const live = {
   shown: emptySeries(), // of the entity that the page shows alone
   shows: "", // the path of that entity
   receivers: null as Receivers | null, // of it
+  failing: null as Failing | null,
   paused: false,
   version: 0,
 };
@@ -51,13 +54,14 @@ export function useLive(): typeof live {
   useEffect(() => {
     const draw = () => set(live.version);
     followers.add(draw);
+    draw(); // an event may have come before this, and the next one may take seconds
     return () => void followers.delete(draw);
   }, []);
   return live;
 }
 
 export function emptySeries(): Series {
-  return { at: [], available: [], locked: [], deferred: [], scheduled: [], dead: [], in: [], out: [], rise: [], age: [] };
+  return { at: [], available: [], locked: [], deferred: [], scheduled: [], dead: [], in: [], out: [], rise: [], age: [], waitHalf: [], wait95: [], takeHalf: [], take95: [] };
 }
 
 /** show begins to show one entity alone, or all ("") */
@@ -74,16 +78,17 @@ function extend(to: Series, columns: Columns): void {
   const kept = to.at.findIndex((second) => second >= first);
   if (kept >= 0) {
     to.at.splice(kept);
-    for (const name of series) to[name].splice(kept);
+    for (const name of [...series, ...timed]) to[name].splice(kept);
   }
   to.at.push(...columns.at);
   for (const name of series) to[name].push(...(columns[name] ?? columns.at.map(() => 0)));
+  for (const name of timed) to[name].push(...(columns[name] ?? columns.at.map(() => null)));
   const last = to.at[to.at.length - 1] ?? 0;
   let old = 0;
   while (old < to.at.length && (to.at[old] ?? 0) < last - span) old++;
   if (old > 0) {
     to.at.splice(0, old);
-    for (const name of series) to[name].splice(0, old);
+    for (const name of [...series, ...timed]) to[name].splice(0, old);
   }
 }
 
@@ -92,6 +97,7 @@ export function take(event: LiveEvent): void {
   live.skew = event.now - Date.now();
   live.listed = event.listed;
   if (event.about) live.about = event.about;
+  live.failing = event.failing ?? null;
   if (event.reset) {
     const now = new Set((event.rows ?? []).map((row) => row.path));
     for (const path of live.rows.keys()) if (!now.has(path)) forget(path);

@@ -2,7 +2,7 @@
 
 export type Kind = "queue" | "topic" | "subscription";
 
-export type Warning = "noReceiver" | "deadLettersRise" | "nearQuota" | "transfersFail";
+export type Warning = "noReceiver" | "deadLettersRise" | "nearQuota" | "transfersFail" | "notCounted";
 
 export interface Row {
   path: string;
@@ -51,6 +51,7 @@ export interface About {
   version: string;
   caller?: string;
   readOnly: boolean;
+  alone?: boolean; // the console is a process of its own, which receives no messages
   store: StoreReport;
 }
 
@@ -65,6 +66,10 @@ export interface Columns {
   out: number[] | null;
   rise: number[] | null;
   age: number[] | null;
+  waitHalf: (number | null)[] | null; // seconds, null where nothing was received
+  wait95: (number | null)[] | null;
+  takeHalf: (number | null)[] | null;
+  take95: (number | null)[] | null;
 }
 
 export interface HeldSession {
@@ -95,6 +100,13 @@ export interface LiveEvent {
   totals?: Columns;
   shown?: Columns;
   receivers?: Receivers;
+  failing?: Failing;
+}
+
+/** Failing is that the counts are old although Redis answers. */
+export interface Failing {
+  since: number; // ms
+  reason?: string;
 }
 
 export interface Failure {

@@ -8,6 +8,7 @@ export const short: Record<Warning, string> = {
   deadLettersRise: "Dead letters rise",
   nearQuota: "Nearly full",
   transfersFail: "Forwarding fails",
+  notCounted: "Not counted",
 };
 
 /** sentence says what is wrong with an entity. now is in ms. */
@@ -21,6 +22,8 @@ export function sentence(warning: Warning, row: Row, now: number): string {
       return `It holds ${bytes(row.size ?? 0)} of ${bytes(row.maxSize ?? 0)}. When it is full, sends are refused.`;
     case "transfersFail":
       return `The destination has refused ${count(row.transferDead ?? 0)} ${row.transferDead === 1 ? "message" : "messages"}.`;
+    case "notCounted":
+      return "Counting it fails, so its counts are old. The log of Redis or of the sidecar may have the cause.";
   }
 }
 
@@ -28,7 +31,7 @@ function messages(n: number): string {
   return n === 1 ? "1 message is" : count(n) + " messages are";
 }
 
-const grave: Record<Warning, number> = { transfersFail: 8, deadLettersRise: 4, nearQuota: 2, noReceiver: 1 };
+const grave: Record<Warning, number> = { notCounted: 16, transfersFail: 8, deadLettersRise: 4, nearQuota: 2, noReceiver: 1 };
 
 /** weight is how soon an operator should look at an entity. */
 export function weight(row: Row): number {
