@@ -27,7 +27,7 @@ FUZZ := proxy/wire:FuzzEncoded proxy/grpcapi:FuzzMultiplexRequest semantics/filt
 
 # The pages of the console, and which of the pictures that its tests make are in docs/console.
 WEB := proxy/console/web
-CONSOLE_PICTURES := overview-1280-light.png overview-1280-dark.png overview-400-dark.png entity-1280-light.png rules.png messages-1280-light.png compose.png selected.png letters-1280-light.png resubmitting.png sessions-1280-light.png receivers-1280-light.png flow-1280-light.png
+CONSOLE_PICTURES := overview-1280-light.png overview-1280-dark.png overview-400-dark.png entity-1280-light.png dead-1280-light.png rules.png messages-1280-light.png compose.png selected.png letters-1280-light.png resubmitting.png sessions-1280-light.png receivers-1280-light.png flow-1280-light.png
 
 # Two modules: the sidecar, and in proto/ the API with the client, which has few dependencies. This pattern is both.
 MODULES := github.com/sidebus/sidebus/...

@@ -20,12 +20,14 @@ type shop struct {
 	ctx context.Context
 }
 
-// store are the flags that name the store of a shop: a Redis of its own, because the namespace is in the pictures.
+// store are the flags that name the store of a shop: a Redis of its own, with a port, because the namespace and the
+// address are in the pictures.
 func store(t *testing.T) []string {
 	t.Helper()
-	server := redistest.Start(t)
+	port := redistest.FreePort(t)
+	server := redistest.Start(t, "--port", port)
 	t.Cleanup(server.Stop)
-	return []string{"--store", server.URL, "--namespace", "shop"}
+	return []string{"--store", "redis://127.0.0.1:" + port, "--namespace", "shop"}
 }
 
 // openShop starts a sidecar and creates the entities. Nothing is sent yet.

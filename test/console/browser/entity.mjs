@@ -6,7 +6,7 @@ await run({
     const page = await open(browser);
     await rowOf(page, "orders").locator("a.text").click();
     await page.getByRole("heading", { level: 1, name: "orders" }).waitFor();
-    await until("charts", async () => (await page.locator(".u-over").count()) === 3);
+    await until("charts", async () => (await page.locator(".u-over").count()) === 4);
     const available = page.locator(".tiles dd").first();
     const before = await available.textContent();
     await until("the count changes", async () => (await available.textContent()) !== before);
@@ -100,7 +100,7 @@ await run({
     for (const [width, height] of [[400, 860], [1280, 860], [2560, 1300]]) {
       for (const dark of [false, true]) {
         const page = await open(browser, { width, height, dark, path: entity("invoices") });
-        await until("charts", async () => (await page.locator(".u-over").count()) === 3);
+        await until("charts", async () => (await page.locator(".u-over").count()) === 4);
         await page.getByRole("tab", { name: "options" }).click();
         await page.getByLabel("Lock duration").waitFor();
         await accessible(page);

@@ -22,7 +22,7 @@ await run({
     const page = await open(browser, { path: letters("invoices") });
     await counted(page, "TaxMissing", 60);
     await counted(page, "CustomerUnknown", 25);
-    await page.locator(".u-over").nth(3).waitFor();
+    await page.locator(".u-over").nth(4).waitFor();
     await page.locator(".groups").evaluate((table) => (table.dataset.kept = "yes"));
     await die("invoices", 2, "it's odd");
     await counted(page, "it's odd", 6);
