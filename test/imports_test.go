@@ -99,6 +99,7 @@ var layers = []layer{
 	{under: "proxy/wire", ours: []string{"semantics", "semantics/encoded", "proto/sidebus/v1"}},
 	{under: "proxy/wirejson", ours: []string{"semantics", "semantics/nearest", "proto/sidebus/v1"}},
 	{under: "proxy/sas", ours: []string{"semantics"}},
+	{under: "proxy/resubmit", ours: []string{"proto/sidebus/v1"}},
 	{under: "cmd/sidebus/internal/client", ours: []string{
 		"semantics", "semantics/encoded", "semantics/filter", "proto/...", "proxy/wire", "proxy/wirejson", "cmd/sidebus/internal/duration", "semantics/nearest",
 	}},
@@ -198,7 +199,7 @@ func TestOnlyTheComponentKnowsDapr(t *testing.T) {
 	}
 }
 
-// commandLine are the packages of the command line, and ofWire what they may import of the proxy: the wire, no server.
+// commandLine are the packages of the command line, and ofWire what they may import of the proxy: the wire and what it asks for in steps, no server.
 // To try a file of entities before a sidecar is asked, package inprocess calls the gRPC handlers on a store in memory.
 // These handlers, and what they need, are all that the command line may need of a server, directly or not: nothing of it
 // listens.
@@ -209,7 +210,7 @@ var (
 		"cmd/sidebus/internal/terminal", "cmd/sidebus/internal/verbs", "cmd/sidebus/internal/version",
 		"cmd/sidebus/internal/yamlfile",
 	}
-	ofWire    = []string{"proxy/wire", "proxy/wirejson", "proxy/sas"}
+	ofWire    = []string{"proxy/wire", "proxy/wirejson", "proxy/sas", "proxy/resubmit"}
 	inprocess = "cmd/sidebus/internal/inprocess"
 	handlers  = "proxy/grpcapi"
 )

@@ -73,6 +73,7 @@ type Console struct {
 //	/ui/explain       what a rule does with a message
 //	/ui/find          messages that a filter selects
 //	/ui/letters       dead letters by reason
+//	/ui/resubmit      sends some of them again
 //	/ui/api/v1/...    the JSON API
 func New(config Config) *Console {
 	c := &Console{
@@ -84,6 +85,7 @@ func New(config Config) *Console {
 	mux.HandleFunc("POST "+Prefix+"explain", c.explain)
 	mux.HandleFunc("POST "+Prefix+"find", c.find)
 	mux.HandleFunc("POST "+Prefix+"letters", c.group)
+	mux.HandleFunc("POST "+Prefix+"resubmit", c.resubmit)
 	mux.Handle(Prefix+"api/", http.StripPrefix(Prefix+"api", c.api()))
 	mux.Handle(Prefix, http.StripPrefix(Prefix, http.HandlerFunc(servePages)))
 	mux.HandleFunc("/ui", toPages)

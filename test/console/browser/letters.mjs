@@ -118,7 +118,7 @@ await run({
     await die("images", 900, "NoSpace");
     const page = await open(browser, { path: letters("images") });
     await counted(page, "NoSpace", 900);
-    await page.route("**/messages:resubmit", async (route) => {
+    await page.route("**/ui/resubmit", async (route) => {
       await new Promise((resolve) => setTimeout(resolve, 1200));
       await route.continue();
     });
@@ -132,7 +132,7 @@ await run({
     const { deadLetterMessageCount: left } = await api("GET", "/v1/queues/images/runtime");
     assert(Number(left) > 0 && Number(left) < 900, left + " are left");
     await page.getByText(`${900 - Number(left)} messages are resubmitted. You have stopped it.`).waitFor();
-    await page.unroute("**/messages:resubmit");
+    await page.unroute("**/ui/resubmit");
     await page.getByRole("button", { name: "Resubmit all", exact: true }).click();
     await resubmit(page, (dialog) => dialog.getByRole("combobox", { name: "Target" }).fill("queues/second-try"));
     await page.getByText(`${left} messages are resubmitted.`).waitFor();
@@ -143,7 +143,7 @@ await run({
     await die("images", 700, "NoSpace");
     const page = await open(browser, { path: letters("images") });
     await counted(page, "NoSpace", 700);
-    await page.route("**/messages:resubmit", async (route) => {
+    await page.route("**/ui/resubmit", async (route) => {
       await new Promise((resolve) => setTimeout(resolve, 800));
       await route.continue();
     });

@@ -14,6 +14,7 @@ import (
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/client"
 	"github.com/sidebus/sidebus/cmd/sidebus/internal/terminal"
 	sidebusv1 "github.com/sidebus/sidebus/proto/sidebus/v1"
+	"github.com/sidebus/sidebus/proxy/resubmit"
 )
 
 type dlqCommand struct {
@@ -139,9 +140,8 @@ func (d *dlqResubmitCommand) Run(ctx context.Context, to terminal.Streams) error
 			r.request.Target = r.target
 		}
 		if len(d.Number) > 0 {
-			return r.report(
-				o.progress(d.progressFlag, "resubmitted", "message", int64(len(d.Number))), r.numbers(ctx, d.Number),
-			)
+			progress := o.progress(d.progressFlag, "resubmitted", "message", int64(len(d.Number)))
+			return r.report(progress, r.run(ctx, resubmit.ByNumber(d.Number), progress))
 		}
 		if d.Filter != "" {
 			r.request.Filter = proto.String(d.Filter)
@@ -168,7 +168,7 @@ func (d *dlqResubmitCommand) Run(ctx context.Context, to terminal.Streams) error
 			total = 0 // a filter may select fewer
 		}
 		progress := o.progress(d.progressFlag, "resubmitted", "message", total)
-		return r.report(progress, r.all(ctx, present, progress))
+		return r.report(progress, r.run(ctx, resubmit.All(present), progress))
 	})
 }
 
@@ -179,71 +179,38 @@ type resubmitting struct {
 	target           string
 	sent, duplicates int64
 	left             refused
-	seen             map[int64]bool // of those left
 }
 
-func (r *resubmitting) numbers(ctx context.Context, numbers []int64) error {
-	for len(numbers) > 0 {
-		step := min(len(numbers), resubmitStep)
-		r.request.SequenceNumbers, numbers = numbers[:step], numbers[step:]
-		for isMore := true; isMore; {
-			answer, err := r.call(ctx, true)
-			if err != nil {
-				return err
-			}
-			rest := r.request.SequenceNumbers[min(len(answer.GetResults()), len(r.request.SequenceNumbers)):]
-			r.request.SequenceNumbers = rest
-			isMore = len(rest) > 0
-		}
-	}
-	return nil
-}
-
-// all goes on until the sidecar has no more, most are dealt with, or a call can send none.
-func (r *resubmitting) all(ctx context.Context, most int64, progress *progress) error {
-	for dealt := int64(0); dealt < most; {
+// run makes the steps of a resubmission.
+func (r *resubmitting) run(ctx context.Context, p resubmit.Progress, told *progress) error {
+	for !p.Done {
 		if err := done(ctx); err != nil {
 			return err
 		}
-		// What could not be sent comes first again, so each call must have space for it.
-		stay := int64(r.left.total)
-		r.request.Max = proto.Int32(int32(min(most-dealt+stay, resubmitStep+stay, 10_000)))
-		before := r.sent + r.duplicates
-		answer, err := r.call(ctx, false)
+		p.Next(r.request, resubmitStep)
+		answer, err := r.o.Resubmit(ctx, r.request)
 		if err != nil {
 			return err
 		}
-		progress.tell(r.sent)
-		dealt = r.sent + r.duplicates + int64(r.left.total)
-		if !answer.GetMore() || r.sent+r.duplicates == before {
-			return nil
+		if len(answer.GetResults()) == 0 && p.Named {
+			return errors.New("the sidecar answered for none of the numbers; list the dead letters and repeat the command with those that are left")
 		}
+		if err := r.print(p.Take(answer), p.Named); err != nil {
+			return err
+		}
+		told.tell(r.sent)
 	}
 	return nil
 }
 
-// call makes one step and prints what became of each: all that were named, of others those that stay.
-func (r *resubmitting) call(ctx context.Context, isNamed bool) (*sidebusv1.ResubmitResponse, error) {
-	answer, err := r.o.Resubmit(ctx, r.request)
-	if err != nil {
-		return nil, err
-	}
-	if len(answer.GetResults()) == 0 && isNamed {
-		return nil, errors.New("the sidecar answered for none of the numbers; list the dead letters and repeat the command with those that are left")
-	}
+// print prints what became of each: all that were named, of others those that stay.
+func (r *resubmitting) print(results []*sidebusv1.ResubmitResponse_Result, isNamed bool) (err error) {
 	var rows [][]string
-	for _, result := range answer.GetResults() {
+	for _, result := range results {
 		number := result.GetSequenceNumber()
-		if result.GetReason() != "" && r.seen[number] {
-			continue
-		}
 		text := "sent"
 		switch {
 		case result.GetReason() != "":
-			if r.seen == nil {
-				r.seen = map[int64]bool{}
-			}
-			r.seen[number] = true
 			r.left.add(number, result.GetReason())
 			text = "not resubmitted: " + result.GetReason()
 		case result.GetDeduplicated():
@@ -254,7 +221,7 @@ func (r *resubmitting) call(ctx context.Context, isNamed bool) (*sidebusv1.Resub
 		}
 		if r.o.asJSON {
 			if err := r.o.document(result); err != nil {
-				return nil, err
+				return err
 			}
 		} else if isNamed {
 			fresh := ""
@@ -267,7 +234,7 @@ func (r *resubmitting) call(ctx context.Context, isNamed bool) (*sidebusv1.Resub
 	if len(rows) > 0 {
 		err = r.o.table([]string{"SEQUENCE", "NEW", "RESULT"}, rows)
 	}
-	return answer, errors.Join(err, r.o.flush())
+	return errors.Join(err, r.o.flush())
 }
 
 // report says what was done, and fails when something stayed.

@@ -1,7 +1,8 @@
-// Dead letters by reason, and how they are sent again: by the API's Resubmit, in steps, as "sidebus dlq resubmit" does.
+// Dead letters by reason, and how they are sent again: in the steps of "sidebus dlq resubmit".
 import { explained, type Outcome } from "./acts";
 import { call, post } from "./api";
 import { find, type Shelf } from "./find";
+import { isUnknown, Undone } from "./messagetypes";
 import { resourceOf } from "./route";
 import type { Row } from "./types";
 
@@ -50,7 +51,6 @@ export interface How {
 
 interface Answer {
   results: { sequenceNumber: string; reason?: string; deduplicated?: boolean }[];
-  more: boolean;
 }
 
 const step = 200;
@@ -69,35 +69,34 @@ export async function* numbersOf(row: Row, shelf: Shelf, scope: Scope): AsyncGen
   }
 }
 
-/** resubmit sends dead letters again until all were tried or it is stopped. */
-export async function resubmit(row: Row, shelf: Shelf, scope: Scope, how: How, isStopped: () => boolean, report: (some: Outcome[]) => void): Promise<void> {
-  const send = (which: object) => call<Answer>("POST", resourceOf(row) + "/messages:resubmit", { subQueue: shelf.subQueue, ...how, ...which });
-  if (!scope.numbers && !scope.group) return resubmitMatching(send, scope, isStopped, report);
-  const tried = new Set<string>(); // what is dead again has its number again
-  for await (const some of numbersOf(row, shelf, scope)) {
-    for (let rest = some.filter((n) => !tried.has(n)); rest.length > 0; ) {
-      if (isStopped()) return;
-      const answer = await send({ sequenceNumbers: rest });
-      for (const number of rest) tried.add(number);
-      report(answer.results.map(outcomeOf));
-      if (answer.results.length === 0) return; // the sidecar has reached the end of its time
-      rest = rest.slice(answer.results.length);
-    }
-  }
+/** Progress is how far a resubmission is. Only the sidecar reads it; that of the command line is the same. */
+interface Progress {
+  named?: boolean;
+  numbers?: string[];
+  total?: number;
+  done?: boolean;
 }
 
-/** resubmitMatching goes on until the sidecar has no more, as many are dealt with as there were, or a call can send none. */
-async function resubmitMatching(send: (which: object) => Promise<Answer>, scope: Scope, isStopped: () => boolean, report: (some: Outcome[]) => void): Promise<void> {
-  const stay = new Set<string>(); // they come first again, so each call must have space for them
-  for (let sent = 0; sent + stay.size < scope.total && !isStopped(); ) {
-    const max = Math.min(scope.total - sent, step + stay.size, 10_000);
-    const answer = await send({ max, ...(scope.filter ? { filter: scope.filter } : {}) });
-    const fresh = answer.results.filter((r) => !r.reason || !stay.has(r.sequenceNumber));
-    const moved = fresh.filter((r) => !r.reason).length;
-    for (const r of fresh) if (r.reason) stay.add(r.sequenceNumber);
-    report(fresh.map(outcomeOf));
-    if (!answer.more || moved === 0) return;
-    sent += moved;
+/** resubmit sends dead letters again until all were tried or it is stopped. */
+export async function resubmit(row: Row, shelf: Shelf, scope: Scope, how: How, isStopped: () => boolean, report: (some: Outcome[]) => void): Promise<void> {
+  const { target, ...more } = how;
+  const request = { ...more, ...(target ? { target } : {}), ...(scope.filter && !scope.numbers && !scope.group ? { filter: scope.filter } : {}) };
+  const steps = async (progress: Progress): Promise<void> => {
+    while (!progress.done && !isStopped()) {
+      const answer = await post<{ results: Answer["results"]; progress: Progress }>("resubmit", { entity: row.path, subQueue: shelf.subQueue, how: request, progress }).catch((error: unknown) => {
+        throw isUnknown(error) ? new Undone("The answer was lost, so up to 200 more may be resubmitted. What is left is listed here.") : error;
+      });
+      report(answer.results.map(outcomeOf));
+      progress = answer.progress;
+    }
+  };
+  if (!scope.numbers && !scope.group) return steps({ total: scope.total });
+  const tried = new Set<string>(); // what is dead again has its number again
+  for await (const some of numbersOf(row, shelf, scope)) {
+    const numbers = some.filter((n) => !tried.has(n));
+    for (const number of numbers) tried.add(number);
+    if (numbers.length > 0) await steps({ named: true, numbers });
+    if (isStopped()) return;
   }
 }
 
