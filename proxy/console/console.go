@@ -33,8 +33,8 @@ type Broker interface {
 	// Receiving returns how many receives of this process wait on a queue or subscription, and how many of its messages
 	// and sessions the clients of this process hold.
 	Receiving(path string) (waiting, held int)
-	// MeasureLatency begins or ends to measure what TakeLatency returns of a queue or subscription: how long its messages
-	// have waited for this process, and how long their receivers took, since the last call.
+	// MeasureLatency begins or ends to measure what TakeLatency returns of a queue or subscription: how long its
+	// messages have waited for this process, and how long their receivers took, since the last call.
 	MeasureLatency(on bool)
 	TakeLatency(path string) (waits, takes broker.Latency)
 }
