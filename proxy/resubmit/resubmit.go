@@ -41,7 +41,7 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 type Progress struct {
 	Named   bool     `json:"named,omitempty"`   // those with Numbers; otherwise those that a filter selects, or all
 	Numbers []Number `json:"numbers,omitempty"` // that are left to send
-	Total   int64    `json:"total,omitempty"`   // unless they are named: at most so many. What dies again meanwhile stays
+	Total   int64    `json:"total,omitempty"`   // unless they are named: at most so many; what becomes one again stays
 	Sent    int64    `json:"sent,omitempty"`    // also those that the target has dropped as duplicates
 	Stay    []Number `json:"stay,omitempty"`    // unless they are named: those that could not be sent
 	Done    bool     `json:"done,omitempty"`
