@@ -15,6 +15,20 @@ func (w *whole) ofNumber(source semantics.Source, number int64) (own int64, part
 	return own, partition, own >= 1 && partition >= 0 && partition < len(w.paths) && !isElsewhere
 }
 
+// at returns which partition of the entity a position is in, and the position there. One before or behind all
+// partitions is the end of the first or last one, which is asked all the same: the entity may have other partitions by now than are remembered.
+func (w *whole) at(position int64) (own int64, partition int) {
+	own, partition = semantics.PartitionOf(position)
+	switch last := len(w.paths) - 1; {
+	case partition < 0:
+		return 0, 0
+	case partition > last:
+		return semantics.EndOfPartition, last
+	default:
+		return own, partition
+	}
+}
+
 // byPartition divides sequence numbers among the partitions that they name, as these know them. unknown are those that
 // no message has.
 func (w *whole) byPartition(source semantics.Source, numbers []int64) (own map[int][]int64, unknown []int64) {

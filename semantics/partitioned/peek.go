@@ -69,7 +69,7 @@ func (s *Store) peekOn(
 	ctx context.Context, w *whole, source semantics.Source, from int64, limit int, show semantics.Show,
 ) ([]*semantics.Received, error) {
 	var messages []*semantics.Received
-	own, p := semantics.PartitionOf(from)
+	own, p := w.at(from)
 	for p < len(w.paths) && len(messages) < limit && semantics.AnswerSize(messages) < semantics.MaxAnswerBytes {
 		some, err := s.Store.Peek(ctx, w.in(p, source), own, limit-len(messages), show)
 		if err != nil {

@@ -24,11 +24,7 @@ func (s *Store) Purge(
 			purged.Last = semantics.InPartition(purged.Last, p)
 			return inPartition(err, p)
 		}
-		own, p := semantics.PartitionOf(purge.After)
-		if p >= len(w.paths) {
-			purged = semantics.Purged{Before: purge.Before, Last: purge.After}
-			return nil
-		}
+		own, p := w.at(purge.After)
 		step := purge
 		step.After = own
 		purged, err = s.Store.Purge(ctx, w.in(p, source), step)
@@ -39,7 +35,7 @@ func (s *Store) Purge(
 		case p+1 < len(w.paths):
 			purged.Last, purged.More = semantics.InPartition(0, p+1), true
 		default:
-			purged.Last = semantics.InPartition(purged.Last, p)
+			purged.Last = max(semantics.InPartition(purged.Last, p), purge.After)
 		}
 		return inPartition(err, p)
 	})

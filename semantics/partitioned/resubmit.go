@@ -42,6 +42,11 @@ func (s *Store) resubmitWithin(
 			moved[i].Code = semantics.MessageNotFound
 		}
 	}
+	if !slices.ContainsFunc(places, func(own []int) bool { return len(own) > 0 }) {
+		// The entity may have other partitions by now than are remembered.
+		_, err := s.Store.GetEntity(ctx, semantics.QueueKind, w.paths[0])
+		return moved, err
+	}
 	hasMoved := false
 	for p, own := range places {
 		if len(own) == 0 {

@@ -78,10 +78,6 @@ func (s *Store) BeginResubmission(
 		return err
 	}, func(w *whole) error {
 		own, p := w.firstOfOne(numbers)
-		if p < 0 { // no partition has them
-			begun = semantics.BegunResubmission{IsNew: true, Looked: len(own)}
-			return nil
-		}
 		begun, err = s.Store.BeginResubmission(ctx, w.in(p, source), to, own, how)
 		return inPartition(err, p)
 	})
@@ -89,14 +85,10 @@ func (s *Store) BeginResubmission(
 	return begun, err
 }
 
-// firstOfOne returns the first of some numbers that are all of one partition, as it knows them; -1 if no partition has
-// the first ones.
+// firstOfOne returns the first of some numbers that are all of one partition, as it knows them.
 func (w *whole) firstOfOne(numbers []int64) (own []int64, partition int) {
 	for i, number := range numbers {
-		n, p := semantics.PartitionOf(number)
-		if p < 0 || p >= len(w.paths) {
-			p = -1
-		}
+		n, p := w.at(number)
 		if i > 0 && p != partition {
 			break
 		}

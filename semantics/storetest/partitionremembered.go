@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -13,6 +14,8 @@ var partitionRememberedTests = []ruleTest{
 	testPART_1_SendsToWhatWasRecreated,
 	testPART_1_PublicationsToWhatWasRecreated,
 	testPART_1_SubscriptionsOfWhatWasRecreated,
+	testPART_1_NumbersOfWhatWasRecreated,
+	testPART_1_LettersOfWhatWasRecreated,
 	testTX_8_KeysOfWhatWasRecreated,
 	testTX_8_ATopicThatWasRecreated,
 	testTX_8_ATopicThatWasRecreatedWithMorePartitions,
@@ -82,6 +85,51 @@ func testPART_1_SubscriptionsOfWhatWasRecreated(t *testing.T, h *fixture) {
 	h.ok(err)
 	_, err = h.broker.GetEntity(t.Context(), semantics.SubscriptionKind, semantics.SubscriptionPath(orders.Path, "eu"))
 	h.ok(err)
+}
+
+// A sidecar that knows fewer partitions than there are now answers by those that there are.
+func testPART_1_NumbersOfWhatWasRecreated(t *testing.T, h *fixture) {
+	below, spread := h.spreadOver(2)
+	peeks, purges := h.stale(below), h.stale(below)
+	h.deletes(semantics.QueueKind, orders.Path)
+	h.spread(5)
+	last := h.ofPartition(4)
+	number := h.send(keyed("a", last))
+	got, err := peeks.Peek(t.Context(), orders, number, 10, semantics.ShowAll)
+	h.ok(err)
+	h.same(messageIDs(got), []string{"a"})
+	h.Advance(time.Second) // a purge removes what is older
+	purged, err := purges.Purge(t.Context(), orders, semantics.Purge{Show: semantics.ShowAvailable, After: number - 1, Limit: 10})
+	h.ok(err)
+	h.same([]any{purged.Deleted, purged.Last, purged.More}, []any{1, number, false})
+	h.ok(spread.DeleteEntity(t.Context(), semantics.QueueKind, orders.Path))
+	h.wantCode(second(peeks.Peek(t.Context(), orders, semantics.InPartition(1, 6), 10, semantics.ShowAll)), semantics.EntityNotFound)
+	beyond := semantics.Purge{Show: semantics.ShowAvailable, After: semantics.InPartition(1, 6), Limit: 10}
+	h.wantCode(second(purges.Purge(t.Context(), orders, beyond)), semantics.EntityNotFound)
+}
+
+func testPART_1_LettersOfWhatWasRecreated(t *testing.T, h *fixture) {
+	below, _ := h.spreadOver(2)
+	within, elsewhere := h.stale(below), h.stale(below)
+	h.deletes(semantics.QueueKind, orders.Path)
+	h.spread(5)
+	last := h.ofPartition(4)
+	h.send(keyed("a", last))
+	h.deadLetterAll()
+	letter := func() int64 { return h.peek(deadOrders)[0].SequenceNumber }
+	moved, err := within.Resubmit(t.Context(), deadOrders, orders.Path, []semantics.Resubmission{{
+		SequenceNumber: letter(), MessageID: "a", PartitionKey: last,
+	}}, false)
+	h.ok(err)
+	h.same(moved[0].Code, semantics.Code(""))
+	h.deadLetterAll()
+	h.createNamed(archive.Path)
+	to, err := elsewhere.Destination(t.Context(), archive.Path)
+	h.ok(err)
+	begun, err := elsewhere.BeginResubmission(t.Context(), deadOrders, to, []int64{letter()}, semantics.Resubmitting{})
+	h.ok(err)
+	h.same([]any{begun.IsNew, begun.Looked, len(begun.Messages)}, []any{true, 1, 1})
+	h.ok(elsewhere.EndTransfer(t.Context(), begun.Transfer, []semantics.Fate{{Stays: true}}))
 }
 
 func testTX_8_KeysOfWhatWasRecreated(t *testing.T, h *fixture) {
