@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -93,7 +94,8 @@ func (s *Store) transferBounds(
 	if to.Kind != semantics.TopicKind || to.Incarnation == 0 {
 		return limit, bytes, nil
 	}
-	subscriptions := redis.NewIntCmd(ctx, "hlen", s.keys(to.Path).key("subscriptions"))
+	topic := cmp.Or(to.Definition, to.Path) // all of it may arrive in one partition
+	subscriptions := redis.NewIntCmd(ctx, "hlen", s.keys(topic).key("subscriptions"))
 	if err := s.redis(ctx).Process(ctx, subscriptions); err != nil {
 		return 0, 0, storeError(err, false)
 	}

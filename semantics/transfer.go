@@ -84,6 +84,9 @@ type Destination struct {
 	Kind Kind // QueueKind or TopicKind
 	// Incarnation distinguishes an entity from an earlier one of the same name. It is never 0, which stands for none.
 	Incarnation int64
+	// Definition is the path of what has the subscriptions of a topic with several partitions; else it is empty. Only
+	// what begins a transfer needs it.
+	Definition string
 }
 
 // AnyIncarnation is that of a destination whose path never comes back after it: a partition of an entity (PART-1).

@@ -28,7 +28,9 @@ func (s *Store) Destination(ctx context.Context, path string) (semantics.Destina
 	case err != nil:
 		return to, err
 	default:
-		return semantics.Destination{Path: w.name, Kind: w.kind, Incarnation: w.incarnation}, nil
+		return semantics.Destination{
+			Path: w.name, Kind: w.kind, Incarnation: w.incarnation, Definition: w.definition,
+		}, nil
 	}
 }
 
