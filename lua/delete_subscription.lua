@@ -30,6 +30,7 @@
 -- ARGV[4] unused  int  1: only if it was not used for AutoDeleteOnIdle (IDLE-8)
 -- ARGV[5] version int  of the routes from now on, a random number
 -- ARGV[6] mark    int  in the name of left_chunks, a random number
+-- ARGV[7] incarnation str  only if it is still this one, "" = any
 --
 -- Returns
 --   OK                deleted_ms
@@ -51,10 +52,14 @@ local due, dead_log, transfers_dead_log = KEYS[16], KEYS[17], KEYS[18]
 local locks, transfers_dead_locks = { KEYS[13], KEYS[19], KEYS[14], session_locks }, KEYS[15]
 local now, name, left, unused = now_ms(ARGV[1]), ARGV[2], ARGV[3] == "1", ARGV[4] == "1"
 local version, mark, left_copies, left_chunks, chunks = ARGV[5], ARGV[6], KEYS[4], KEYS[5], KEYS[6]
+local incarnation = ARGV[7]
 
 -- If the topic was created again, another caller has removed what was left before.
 local other = left and redis.call("EXISTS", topic) == 1
 if other or (not left and redis.call("EXISTS", entity) == 0) then
+  return { "ENTITY_NOT_FOUND" }
+end
+if incarnation ~= "" and redis.call("HGET", entity, "incarnation") ~= incarnation then
   return { "ENTITY_NOT_FOUND" }
 end
 if unused then

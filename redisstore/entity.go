@@ -266,7 +266,7 @@ func (s *Store) deleteEntity(ctx context.Context, kind semantics.Kind, path stri
 		case semantics.TopicKind:
 			return s.deleteTopic(ctx, path, why)
 		case semantics.SubscriptionKind:
-			return s.deleteSubscription(ctx, path, why)
+			return s.deleteSubscription(ctx, path, why, "")
 		default:
 			return s.deleteQueue(ctx, kind, path, why, kind.String(), "", "")
 		}

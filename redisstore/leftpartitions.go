@@ -18,6 +18,11 @@ const forGood = 1<<53 - 1
 
 // DeleteRecord implements partitioned.Records.
 func (s *Store) DeleteRecord(ctx context.Context, kind semantics.Kind, path string, incarnation int64) error {
+	if kind == semantics.SubscriptionKind {
+		return s.Unbroken(anyHistory(ctx), func(ctx context.Context) error {
+			return s.deleteSubscription(ctx, path, asked, incarnation)
+		})
+	}
 	return s.Unbroken(ctx, func(ctx context.Context) error {
 		return s.deleteQueue(ctx, kind, path, asked, recordKind(kind), incarnation, "")
 	})

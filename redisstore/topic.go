@@ -253,7 +253,7 @@ func (s *Store) deleteLeft(ctx context.Context, topic string) error {
 
 func (s *Store) deleteSubscriptionsLeft(ctx context.Context, topic string, names []string) error {
 	for _, name := range names {
-		err := s.deleteSubscription(ctx, semantics.SubscriptionPath(topic, name), isLeft)
+		err := s.deleteSubscription(ctx, semantics.SubscriptionPath(topic, name), isLeft, "")
 		if err != nil && semantics.CodeOf(err) != semantics.EntityNotFound { // otherwise the topic was created again
 			return err
 		}
@@ -261,14 +261,15 @@ func (s *Store) deleteSubscriptionsLeft(ctx context.Context, topic string, names
 	return nil
 }
 
-// deleteSubscription deletes a subscription.
-func (s *Store) deleteSubscription(ctx context.Context, path string, why deletion) error {
+// deleteSubscription deletes a subscription, if it still has that incarnation; "" is any.
+func (s *Store) deleteSubscription(ctx context.Context, path string, why deletion, incarnation any) error {
 	topic, name, _ := semantics.SplitSubscription(path)
 	mark := strconv.FormatInt(newMark(), 10)
 	keys := s.keys(path).leftAs(mark)
 	s.levels.forget(semantics.Fold(path))
 	err := s.deleted(ctx, semantics.SubscriptionKind, path, why, "delete_subscription", with(keys, keys.deleted()...),
-		s.now(), semantics.Fold(name), flag(why == isLeft), flag(why == unused), newMark(), mark)
+		s.now(), semantics.Fold(name), flag(why == isLeft), flag(why == unused), newMark(), mark,
+		incarnation)
 	if err == nil && why != isLeft {
 		_ = s.releaseLeft(ctx, topic, releasesAtOnce) // otherwise the look at all entities does
 	}

@@ -27,7 +27,7 @@ func (*Store) IsForgotten(context.Context, string, int64) (bool, error) { return
 // DeleteRecord implements partitioned.Records.
 func (s *Store) DeleteRecord(ctx context.Context, kind semantics.Kind, path string, incarnation int64) error {
 	return s.deleteIf(ctx, kind, path, func(q *queue) bool {
-		return q.options.Partitions > 1 && q.incarnation == incarnation
+		return (q.options.Partitions > 1 || kind == semantics.SubscriptionKind) && q.incarnation == incarnation
 	})
 }
 

@@ -66,9 +66,10 @@ type Records interface {
 	// IsForgotten reports whether the record of an entity was lost: partitions are there, but nothing has the name, and
 	// no deletion is noted.
 	IsForgotten(ctx context.Context, name string, incarnation int64) (bool, error)
-	// DeleteRecord deletes the record of an entity, if it is still the one of that incarnation. ENTITY_NOT_FOUND if
-	// not: then it completes what earlier deletions of the name have left, as DeleteEntity does.
-	DeleteRecord(ctx context.Context, kind semantics.Kind, name string, incarnation int64) error
+	// DeleteRecord deletes the record of an entity, or a subscription in the definition of its topic, if it is still the
+	// one of that incarnation. ENTITY_NOT_FOUND if not: then it completes what earlier deletions of the name have left,
+	// as DeleteEntity does.
+	DeleteRecord(ctx context.Context, kind semantics.Kind, path string, incarnation int64) error
 	// DeleteForGood deletes a partition or a definition if it exists, and lets none be created under its path any more:
 	// that is ENTITY_NOT_FOUND. A creation that was under way when the entity was deleted leaves nothing behind.
 	DeleteForGood(ctx context.Context, kind semantics.Kind, path string) error

@@ -182,7 +182,7 @@ func (s *Store) deleteSubscription(ctx context.Context, path string) error {
 }
 
 // undefine deletes a subscription in the definition, and then in all partitions. The note lets others delete there what
-// this call does not reach.
+// this call does not reach. A subscription of that name that was created meanwhile stays: no note says that it is gone.
 func (s *Store) undefine(ctx context.Context, w *whole, name string) error {
 	entity, err := s.Store.GetEntity(ctx, semantics.SubscriptionKind, w.defined(name))
 	if err != nil {
@@ -191,7 +191,7 @@ func (s *Store) undefine(ctx context.Context, w *whole, name string) error {
 	if err := s.below.NoteDeletion(ctx, w.definition, entity.Incarnation); err != nil {
 		return err
 	}
-	if err := s.Store.DeleteEntity(ctx, semantics.SubscriptionKind, w.defined(name)); err != nil {
+	if err := s.below.DeleteRecord(ctx, entity.Kind, w.defined(name), entity.Incarnation); err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)

@@ -20,6 +20,7 @@ var partitionTopicDeletedTests = []ruleTest{
 	testPART_8_AnotherDeletionCompletesTheFirst,
 	testPART_8_ARecreationCompletesTheDeletion,
 	testPART_8_AQueueCompletesTheDeletion,
+	testPART_8_ADeletionSparesARecreatedSubscription,
 }
 
 // staleNews returns another sidecar, which knows the partitions of news and eu, and its routes.
@@ -217,5 +218,29 @@ func testPART_8_AQueueCompletesTheDeletion(_ *testing.T, h *fixture) {
 		h.takesNothing(stale)
 		h.wantGone(below, paths...)
 		h.deleteQueue(semantics.Source{Path: news})
+	}
+}
+
+// A deletion deletes the subscription that it saw. One that was created meanwhile stays, in all partitions, and another
+// deletion removes it from all of them.
+func testPART_8_ADeletionSparesARecreatedSubscription(t *testing.T, h *fixture) {
+	below := h.spreadNews(3)
+	late := &around{Below: below}
+	store := partitioned.New(late)
+	h.ok(second(store.Routes(t.Context(), news))) // so that it knows the topic
+	late.remove.set(func() {
+		h.ok(h.broker.DeleteEntity(t.Context(), semantics.SubscriptionKind, eu.Path))
+		h.createSubscription(eu)
+		h.publishToAll(3, "new")
+	})
+	h.wantCode(store.DeleteEntity(t.Context(), semantics.SubscriptionKind, eu.Path), semantics.EntityNotFound)
+	h.same(len(h.receive(eu, 3)), 3)
+	h.ok(h.broker.DeleteEntity(t.Context(), semantics.SubscriptionKind, eu.Path))
+	for _, partition := range h.hiddenOfNews(3)[1:] {
+		left, _, err := below.ListEntities(t.Context(), semantics.SubscriptionKind, partition, "", 10)
+		h.ok(err)
+		for _, one := range left {
+			h.same(semantics.WholePath(one.OwnName()), "us")
+		}
 	}
 }
