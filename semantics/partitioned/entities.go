@@ -1,6 +1,7 @@
 package partitioned
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -142,13 +143,16 @@ func (s *Store) recordOf(ctx context.Context, w *whole) (semantics.Entity, error
 }
 
 // updatePartitions changes the options with these names in some partitions of an entity to those of its share. It looks
-// at the record again behind that: of updates at the same time, the one that is last there counts in all partitions.
+// at the record again behind that: of updates at the same time, the one that is last there counts in all partitions. So
+// it does not end with its caller, nor when a partition cannot be reached: another one may have got what is old by now.
 func (s *Store) updatePartitions(
 	ctx context.Context, w *whole, partitions []int, share semantics.Options, names []string,
 ) error {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return name == "userMetadata" || semantics.Immutable(name)
 	})
+	ctx = context.WithoutCancel(ctx)
+	var failed error
 	for len(names) > 0 {
 		err := worst(atOnce(partitions, func(_, p int) error {
 			return inPartition(s.updatePartition(ctx, w, w.paths[p], share, names), p)
@@ -157,20 +161,18 @@ func (s *Store) updatePartitions(
 			_, err = s.Store.UpdateEntity(ctx, w.kind, w.definition, share, names)
 			err = unlessGone(err)
 		}
-		if err != nil {
-			return mayHaveRun(named(err))
-		}
+		failed = cmp.Or(failed, err)
 		present, err := s.recordOf(ctx, w)
 		if semantics.CodeOf(err) == semantics.EntityNotFound || err == nil && present.Incarnation != w.incarnation {
 			return nil // it is gone, after the update
 		}
 		if err != nil {
-			return mayHaveRun(named(err))
+			return mayHaveRun(named(cmp.Or(failed, err)))
 		}
 		names = w.changed(share, present.Options)
 		share = w.shareOf(present.Options)
 	}
-	return nil
+	return mayHaveRun(named(failed))
 }
 
 // updatePartition changes options of a partition. One that a removal has suspended is resumed for it, since nothing

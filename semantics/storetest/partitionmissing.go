@@ -15,6 +15,8 @@ var partitionMissingTests = []ruleTest{
 	testPART_1_AMissingPartitionKeepsAnswersTrue,
 	testPART_1_AMissingPartitionHidesNoUnknownOutcome,
 	testPART_1_UpdatesAtTheSameTime,
+	testPART_1_AnUpdateThatFailsLeavesTheLaterOne,
+	testPART_1_AnUpdateWhoseCallerGoesAway,
 	testPART_1_CreationDuringAnUpdate,
 	testPART_1_DeletionWithoutALook,
 	testPART_8_DeletionWithoutALook,
@@ -224,6 +226,46 @@ func testPART_1_UpdatesAtTheSameTime(_ *testing.T, h *fixture) {
 	h.spread(3)
 	below.update.set(func() { h.lockFor(20 * time.Second) })
 	h.lockFor(10 * time.Second)
+	h.wantLockDuration(20 * time.Second)
+}
+
+// An update that cannot reach a partition, and that has overtaken a later one in another, does not take that back.
+func testPART_1_AnUpdateThatFailsLeavesTheLaterOne(t *testing.T, h *fixture) {
+	below, _ := h.spreadOver(3)
+	slow := &around{Below: withoutLast{below}}
+	slow.update.set(func() { h.lockFor(20 * time.Second) })
+	_, err := partitioned.New(slow).UpdateEntity(
+		t.Context(), semantics.QueueKind, "orders", semantics.Options{LockDuration: 10 * time.Second}, []string{"lockDuration"},
+	)
+	h.same(semantics.IsOutcomeUnknown(err), true)
+	h.wantLockDuration(20 * time.Second)
+}
+
+// withoutLast is a Store that cannot update the last of three partitions.
+type withoutLast struct{ partitioned.Below }
+
+func (w withoutLast) UpdateEntity(
+	ctx context.Context, kind semantics.Kind, path string, options semantics.Options, names []string,
+) (semantics.Entity, error) {
+	if semantics.PartitionIn(path) == 2 {
+		return semantics.Entity{}, errFailing
+	}
+	return w.Below.UpdateEntity(ctx, kind, path, options, names)
+}
+
+// An update goes on without its caller, once the record has it.
+func testPART_1_AnUpdateWhoseCallerGoesAway(t *testing.T, h *fixture) {
+	below, _ := h.spreadOver(3)
+	ctx, goAway := context.WithCancel(t.Context())
+	slow := &around{Below: below}
+	slow.update.set(func() {
+		h.lockFor(20 * time.Second)
+		goAway()
+	})
+	_, err := partitioned.New(slow).UpdateEntity(
+		ctx, semantics.QueueKind, "orders", semantics.Options{LockDuration: 10 * time.Second}, []string{"lockDuration"},
+	)
+	h.ok(err)
 	h.wantLockDuration(20 * time.Second)
 }
 
