@@ -91,11 +91,18 @@ func loadAll() (map[string]*Script, error) {
 		return nil, fmt.Errorf("lua: guard: %w", err)
 	}
 	scripts["transact_settling"] = scripts["transact"].drains("transact_settling")
+	for _, name := range []string{"register_name", "create_entity", "create_subscription", "update_entity"} {
+		scripts[name+InPartition] = scripts[name].drains(name + InPartition)
+	}
 	return scripts, nil
 }
 
-// drains returns the same script by another name, for calls that only take something out of Redis, so that a full one
-// runs it.
+// InPartition is behind the name of a script that lets a partition follow a change of its record or definition. A full
+// Redis runs it, because it refuses the change itself, and because a partition that did not follow refuses calls that
+// take messages out.
+const InPartition = "_in_partition"
+
+// drains returns the same script by another name, for calls that a full Redis must run.
 func (s *Script) drains(name string) *Script {
 	same := *s
 	same.Name, same.Text = name, "#!lua flags=allow-oom\n"+strings.TrimPrefix(s.Text, "#!lua\n")

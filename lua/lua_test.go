@@ -116,6 +116,8 @@ func TestFlagsLetAFullRedisDrain(t *testing.T) {
 	}
 	want := map[string]string{
 		"create_entity": "", "create_subscription": "", "create_rule": "", "update_entity": "", "register_name": "",
+		"create_entity_in_partition": "allow-oom", "create_subscription_in_partition": "allow-oom",
+		"update_entity_in_partition": "allow-oom", "register_name_in_partition": "allow-oom",
 		"send": "", "publish": "", "transact": "", "transact_settling": "allow-oom", "activate": "",
 		"get_entity": "no-writes", "get_suspended": "no-writes", "list_names": "no-writes", "list_subscriptions": "no-writes", "list_rules": "no-writes",
 		"routes": "no-writes", "due": "allow-oom", "topic_runtime": "no-writes",
@@ -175,7 +177,7 @@ func TestFlattenKeepsEveryLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, s := range scripts {
-		source, err := fs.ReadFile(files, strings.TrimSuffix(name, "_settling")+".lua")
+		source, err := fs.ReadFile(files, strings.TrimSuffix(strings.TrimSuffix(name, "_settling"), InPartition)+".lua")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,6 +26,8 @@ var fencing = map[string]string{
 	"renew_session_lock": comesAgain, "close_session": comesAgain, "pass_on": comesAgain, "note_use": comesAgain,
 
 	"create_entity": isRepaired, "create_subscription": isRepaired, "create_rule": isRepaired, "update_entity": isRepaired,
+	"create_entity_in_partition": isRepaired, "create_subscription_in_partition": isRepaired,
+	"update_entity_in_partition": isRepaired, "register_name_in_partition": isRepaired,
 	"register_name": isRepaired, "bar_name": isRepaired, "unregister_name": isRepaired, "delete_queue": isRepaired,
 	"delete_topic": isRepaired, "delete_subscription": isRepaired, "delete_rule": isRepaired, "release_left": isRepaired, "set_version": isRepaired,
 	"note_compared": isRepaired, "note_deletion": isRepaired, "resume": isRepaired,

@@ -17,8 +17,8 @@ func kindOf(kind semantics.Kind, path string) semantics.Kind {
 	return kind
 }
 
-// CreateEntity implements semantics.Entities. A full Redis creates nothing, but what is there already is found: also a
-// suspended partition, which is resumed by this call.
+// CreateEntity implements semantics.Entities. A full Redis creates only partitions that are missing. What is there already
+// is found.
 func (s *Store) CreateEntity(
 	ctx context.Context, kind semantics.Kind, path string, options semantics.Options,
 ) (entity semantics.Entity, created bool, err error) {
@@ -27,15 +27,11 @@ func (s *Store) CreateEntity(
 	if !isFull(err) || semantics.IsOutcomeUnknown(err) {
 		return entity, created, err
 	}
-	found, suspendedBy, failed := s.anyPartition(ctx, path)
-	switch {
-	case semantics.CodeOf(failed) == semantics.EntityNotFound:
+	found, failed := s.anyEntity(ctx, path)
+	if semantics.CodeOf(failed) == semantics.EntityNotFound {
 		return entity, false, err
-	case failed == nil && suspendedBy != 0:
-		return entity, false, &semantics.SuspendedError{Removal: suspendedBy}
-	default:
-		return found, false, failed
 	}
+	return found, false, failed
 }
 
 // createEntity is CreateEntity of a Redis that is not full. The name is put on the namespace's list before the entity
@@ -56,7 +52,8 @@ func (s *Store) createEntity(
 		if err != nil {
 			return semantics.Entity{}, false, err
 		}
-		r, err := s.run(ctx, "create_entity", s.keys(path), s.createArgs(kind, path, options, incarnation, ticket)...)
+		args := s.createArgs(kind, path, options, incarnation, ticket)
+		r, err := s.run(ctx, following("create_entity", path), s.keys(path), args...)
 		if err != nil {
 			return semantics.Entity{}, false, err
 		}
@@ -223,7 +220,7 @@ func (s *Store) UpdateEntity(
 		args := append([]any{s.now(), word, semantics.Fold(name), unmatchedTo, newMark(), len(fields)}, fields...)
 		return append(args, unmatchedFields(path, unmatchedTo)...)
 	}
-	r, err := s.run(ctx, "update_entity", s.keys(path), args(kind.String(), fields, unmatchedTo)...)
+	r, err := s.run(ctx, following("update_entity", path), s.keys(path), args(kind.String(), fields, unmatchedTo)...)
 	if err == nil && kind != semantics.SubscriptionKind && r.status == string(semantics.EntityNotFound) {
 		r, err = s.run(ctx, "update_entity", s.keys(path), args(recordKind(kind), recordFields(fields), "")...)
 	}

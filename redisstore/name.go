@@ -31,7 +31,7 @@ func (s *Store) listName(ctx context.Context, path string, limit, above int64) (
 			return 0, err
 		}
 	}
-	r, err := s.run(ctx, "register_name", registry, s.now(), name, limit, above, elsewhere)
+	r, err := s.run(ctx, following("register_name", path), registry, s.now(), name, limit, above, elsewhere)
 	if err != nil {
 		return 0, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sidebus/sidebus/lua"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -38,6 +39,16 @@ func withoutPartitions(names []string) []string {
 		return names
 	}
 	return slices.DeleteFunc(slices.Clone(names), semantics.IsPartition)
+}
+
+// following returns the script that makes a change of an entity. If a change of its record or definition led to it, that
+// is one which a full Redis runs.
+func following(script, path string) string {
+	topic, _, isSubscription := semantics.SplitSubscription(path)
+	if !semantics.IsPartition(path) || isSubscription && semantics.PartitionIn(topic) < 0 {
+		return script
+	}
+	return script + lua.InPartition
 }
 
 // lookAtPartition deletes a partition, or a definition, whose entity was deleted, and completes changes of options,

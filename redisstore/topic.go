@@ -68,7 +68,7 @@ func (s *Store) CreateSubscription(
 		}
 		args = append(args, semantics.Fold(rule.Name), ruleLetter(rule), blob)
 	}
-	r, err := s.run(ctx, "create_subscription", s.keys(path), args...)
+	r, err := s.run(ctx, following("create_subscription", path), s.keys(path), args...)
 	if err != nil {
 		return semantics.Entity{}, false, err
 	}

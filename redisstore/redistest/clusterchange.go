@@ -189,6 +189,15 @@ func (c *Cluster) StopPrimaryOf(t testing.TB, key string) (goOn func()) {
 	return func() { c.must(t, home.command.Process.Signal(syscall.SIGCONT)) }
 }
 
+// Fill lets the server that has a key refuse what needs memory.
+func (c *Cluster) Fill(t testing.TB, key string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), Patience)
+	defer cancel()
+	_, home, _ := c.slotOf(ctx, t, key)
+	c.must(t, home.client.ConfigSet(ctx, "maxmemory", "1").Err())
+}
+
 // StopPrimaries lets all primaries answer nothing until the test goes on.
 func (c *Cluster) StopPrimaries(t testing.TB) (goOn func()) {
 	t.Helper()
