@@ -2,6 +2,7 @@ package partitioned
 
 import (
 	"context"
+	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -52,7 +53,7 @@ func (s *Store) compareUntilPresent(ctx context.Context, path string) error {
 
 func (s *Store) compareNow(ctx context.Context, path string) error {
 	name := semantics.WholePath(path)
-	found, err := s.find(ctx, name)
+	found, err := s.findForComparison(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -69,4 +70,48 @@ func (s *Store) compareNow(ctx context.Context, path string) error {
 	default:
 		return semantics.NotFound(name)
 	}
+}
+
+// lookPatience is how long a comparison waits for a look at a server that did not answer the last one.
+const lookPatience = 500 * time.Millisecond
+
+var errRecordAway = &semantics.Error{
+	Code: semantics.StoreUnavailable, RetryAfter: lookEvery, Message: "a partition is to be compared with its record, " +
+		"whose server does not answer; nothing was changed",
+}
+
+// findForComparison is find. If the server of the record does not answer, only the comparison that finds out waits for
+// it. From then on it is looked at once a second, and comparisons fail at once: all partitions of an entity may have to
+// be compared.
+func (s *Store) findForComparison(ctx context.Context, name string) (*whole, error) {
+	isAway, isDue := s.away.has(s.below.Server(ctx, name))
+	switch {
+	case !isAway:
+		return s.findRecord(ctx, name)
+	case !isDue:
+		return nil, errRecordAway
+	}
+	var found *whole
+	var err error
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		found, err = s.findRecord(context.WithoutCancel(ctx), name)
+		s.away.looked(s.below.Server(ctx, name))
+	}()
+	late := time.NewTimer(lookPatience)
+	defer late.Stop()
+	select {
+	case <-looked:
+		return found, err
+	case <-late.C:
+		return nil, errRecordAway
+	}
+}
+
+// findRecord is find, and notes whether the server of the record answered.
+func (s *Store) findRecord(ctx context.Context, name string) (*whole, error) {
+	found, err := s.find(ctx, name)
+	s.note(ctx, name, err)
+	return found, err
 }
