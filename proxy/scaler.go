@@ -108,6 +108,9 @@ func NewScaler(
 // Opened returns a channel that is closed when all listeners are open.
 func (s *Scaler) Opened() <-chan struct{} { return s.opened }
 
+// Started returns a channel that is closed when the store was ready for the first time.
+func (s *Scaler) Started() <-chan struct{} { return s.readiness.Started() }
+
 // Addr returns the address of the external scaler. It blocks until Opened.
 func (s *Scaler) Addr() net.Addr {
 	<-s.opened

@@ -67,13 +67,23 @@ func TestRedisThatIsDownIsWaitedFor(t *testing.T) {
 	}
 }
 
+// A server that is refused is left as it is: the sweeper has not touched what it finds there.
 func TestRedisThatEvictsIsRefused(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
 	defer server.Stop()
+	alarms := "sb:{default}:alarms"
+	client := redistest.Client(t, server.URL)
+	if err := client.Set(t.Context(), alarms, "of another program", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
 	s := sidecartest.Launch(t, "--store", server.URL)
-	if code := s.Exit(t); code != cli.Failure || !strings.Contains(s.Log(), "--redis-allow-eviction") {
-		t.Errorf("got exit code %d and %q; want 1 and the flag that permits it", code, s.Log())
+	code := s.Exit(t)
+	if log := s.Log(); code != cli.Failure || !strings.Contains(log, "--redis-allow-eviction") || strings.Contains(log, "upkeep") {
+		t.Errorf("got exit code %d and %q; want 1, the flag that permits it, and no upkeep", code, log)
+	}
+	if err := client.Del(t.Context(), alarms).Err(); err != nil {
+		t.Fatal(err)
 	}
 	sidecartest.Start(t, "--store", server.URL, "--redis-allow-eviction")
 }

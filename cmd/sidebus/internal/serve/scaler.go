@@ -82,7 +82,13 @@ func (s *Scaler) Run(ctx context.Context, to terminal.Streams) error {
 	beside.Go(func() { s.announce(ctx, scaler, opened.What, logger) })
 	// What the sidecars of an application without pods would do: scheduled messages of a topic reach its subscriptions,
 	// and messages their forward, so that there is something to scale by.
-	beside.Go(func() { opened.Sweep(ctx, broker) })
+	beside.Go(func() {
+		select {
+		case <-scaler.Started(): // a store that is refused is left as it is
+			opened.Sweep(ctx, broker)
+		case <-ctx.Done():
+		}
+	})
 	err = scaler.Run(ctx)
 	end()
 	beside.Wait()

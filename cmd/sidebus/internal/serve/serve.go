@@ -184,7 +184,13 @@ func (s *Command) serve(ctx context.Context, config proxy.Config, opened *store.
 		}
 	})
 	beside := startBackground(ctx,
-		func(ctx context.Context) { opened.Sweep(ctx, broker) },
+		func(ctx context.Context) {
+			select {
+			case <-sidecar.Started(): // a store that is refused is left as it is
+				opened.Sweep(ctx, broker)
+			case <-ctx.Done():
+			}
+		},
 		func(ctx context.Context) { letters.Write(ctx, opened, logger) },
 		func(ctx context.Context) {
 			select {
