@@ -166,15 +166,16 @@ NO_REPLICAS = 'TestStore/(DUR_3_LevelThat|PART_1_UpdateReaches)'
 test-all: redis ## Run the rules, the models and the histories on Sentinels, a cluster, at the levels disk and replica, with encryption, on Redis 8.0 and Valkey 8.1
 	SIDEBUS_TEST_REDIS=cluster go test -count=1 -timeout 20m ./redisstore -run '(Model|TopicModelOverPartitions|Ways)$$'
 	SIDEBUS_TEST_REDIS=cluster go test -count=1 -timeout 20m ./test/history -run 'SessionHistories$$|SESS_30'
-	SIDEBUS_TEST_REDIS=sentinels go test -count=1 -timeout 30m ./redisstore -run 'Model($$|OverPartitions$$)|Ways$$|TestStore$$' -skip $(NO_REPLICAS)
+	SIDEBUS_TEST_REDIS=sentinels go test -count=1 -timeout 30m ./redisstore -run 'Model($$|O(ver|f)Partitions$$)|Ways$$|TestStore$$' -skip $(NO_REPLICAS)
 	SIDEBUS_TEST_REDIS=sentinels go test -count=1 -timeout 20m ./test/history -run 'SessionHistories$$|SESS_30'
 	for level in disk replica; do \
 	  SIDEBUS_TEST_DURABILITY="$$level" go test -count=1 -timeout 20m ./redisstore -run 'TestStore$$' -skip $(NO_REPLICAS); \
 	done
-	SIDEBUS_TEST_SEALED=1 go test -count=1 -timeout 20m ./redisstore -run 'TestStore$$|Model($$|OverPartitions$$)'
+	SIDEBUS_TEST_SEALED=1 go test -count=1 -timeout 20m ./redisstore -run 'TestStore$$|Model($$|O(ver|f)Partitions$$)'
 	for server in redis valkey; do \
 	  program="$$(test/servers.sh "$$server")"; \
-	  SIDEBUS_TEST_SERVER="$$program" go test -count=1 -timeout 20m ./redisstore -run 'TestStore$$|Model($$|OverPartitions$$)|TestCluster|Sentinels|TestERR_[67]|DUR_'; \
+	  SIDEBUS_TEST_SERVER="$$program" go test -count=1 -timeout 20m ./redisstore -run 'TestStore$$|Model($$|O(ver|f)Partitions$$)|TestCluster|Sentinels|TestERR_[67]|DUR_'; \
+	  SIDEBUS_TEST_SERVER="$$program" go test -count=1 -timeout 20m ./test/history; \
 	done
 
 .PHONY: test-race
@@ -199,7 +200,7 @@ rules-check: test ## Run all tests and fail when a rule of docs/rules.md has no 
 
 .PHONY: soak
 soak: redis ## Run the model tests for hours, CHECKS=100000 runs of STEPS=200 steps, then HISTORIES=1000 of sessions, of losses, and half as many with processes, from SEED=1 on
-	go test ./redisstore -run 'Model($$|OverPartitions$$)' -count=1 -timeout 0 -rapid.checks $(CHECKS) -rapid.steps $(STEPS) -v
+	go test ./redisstore -run 'Model($$|O(ver|f)Partitions$$)' -count=1 -timeout 0 -rapid.checks $(CHECKS) -rapid.steps $(STEPS) -v
 	go test ./test/history -run 'SessionHistories$$' -count=1 -timeout 0 -seed $(SEED) -histories $(HISTORIES) -faulty 5s -v
 	go test ./test/history -run '(LossHistories|OneEndOfAForwardForgets)$$' -count=1 -timeout 0 -seed $(SEED) -histories $(HISTORIES) -v
 	go test ./test/history -run 'LossHistoriesOfProcesses$$' -count=1 -timeout 0 -seed $(SEED) -histories $(HISTORIES) -v
