@@ -137,7 +137,7 @@ func (s *Store) turnOnce(ctx context.Context, calls turnCalls) error {
 		return s.completeOnce(ctx, calls)
 	}
 	path, nonce := calls[0].source.Path, newNonce()
-	args := appendTurns([]any{s.now(), maxScriptBytes, nonce, s.sidecar}, calls)
+	args := appendTurns([]any{s.now(), maxScriptBytes, nonce, s.holder()}, calls)
 	lasts := ctx
 	if slices.ContainsFunc(calls, (*turnCall).completes) {
 		lasts = s.lasting(ctx)

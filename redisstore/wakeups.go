@@ -16,7 +16,8 @@ import (
 
 // wakeups is what this process waits for. Each watched queue has a channel of its own per sidecar, named after its
 // waiting list, on which scripts publish how many messages came: "<count>". All held sessions of a queue share one
-// channel per sidecar, and so do all sessions whose end a call waits for; there "<count> <topic>" names the session.
+// channel per sidecar, and so do all sessions whose end a call waits for; there "<count> <topic>" names the session, and
+// on the former "<count> <topic> <topic> ..." several.
 //
 // There is one line to each server. Nothing here waits for a server while others wait for a lock: a server that hangs
 // holds up only what waits for its own channels.
@@ -34,15 +35,21 @@ type wakeups struct {
 type wakeChannel struct {
 	line    *line               // to the server that has it, nil if that is not known
 	watches map[string][]*watch // by topic, "" = the queue itself
+	several bool                // a message names one topic or several, with spaces between them
 	stands  chan struct{}       // closed when Redis has confirmed the subscription
 	stood   bool
 }
+
+// anyTopic is the topic of a watch that hears of all topics of its channel.
+const anyTopic = "*"
 
 type watch struct {
 	from    *wakeups
 	channel string
 	topic   string
+	several bool // as of its channel
 	c       chan int
+	woken   []semantics.LockToken // sessions, of a watch of all
 	leave   func(context.Context) // removes the sidecar from the waiting list of the channel; nil: it is on none
 }
 
@@ -59,10 +66,10 @@ func newWakeups(servers servers) *wakeups {
 func (s *Store) Watch(ctx context.Context, source semantics.Source) (semantics.Watch, error) {
 	keys := s.keysOf(source)
 	switch {
+	case source.HeldSessions:
+		return s.wakeups.watch(ctx, s.watchHeld(keys, anyTopic))
 	case !source.SessionLock.IsZero():
-		return s.wakeups.watch(
-			ctx, &watch{channel: keys.key("session_waiting") + ":" + s.sidecar, topic: sessionToken(source)},
-		)
+		return s.wakeups.watch(ctx, s.watchHeld(keys, sessionToken(source)))
 	case source.Session != "":
 		return s.wakeups.watch(
 			ctx, &watch{channel: keys.key("session_locks") + ":ended", topic: sessionKey(source.Session)},
@@ -74,6 +81,14 @@ func (s *Store) Watch(ctx context.Context, source semantics.Source) (semantics.W
 			leave: func(ctx context.Context) { _ = s.passOn(ctx, source, s.sidecar) },
 		})
 	}
+}
+
+// holder returns the name under which this sidecar waits for messages of sessions that it holds. Scripts publish several
+// sessions together to a name with this end.
+func (s *Store) holder() string { return s.sidecar + "+" }
+
+func (s *Store) watchHeld(keys entityKeys, topic string) *watch {
+	return &watch{channel: keys.key("session_waiting") + ":" + s.holder(), topic: topic, several: true}
 }
 
 // watch starts a watch and blocks until Redis has confirmed its channel.
@@ -103,7 +118,7 @@ func (w *wakeups) add(one *watch) (ch *wakeChannel, isNew bool) {
 	ch = w.channels[one.channel]
 	if ch == nil {
 		isNew = true
-		ch = &wakeChannel{stands: make(chan struct{}), watches: map[string][]*watch{}}
+		ch = &wakeChannel{stands: make(chan struct{}), watches: map[string][]*watch{}, several: one.several}
 		w.channels[one.channel] = ch
 	}
 	ch.watches[one.topic] = append(ch.watches[one.topic], one)
@@ -194,6 +209,13 @@ func (w *wakeups) stand(channel string) {
 
 // notify wakes the watches of a topic, all of them if there is none.
 func (ch *wakeChannel) notify(topic string, count int) {
+	if ch.several && topic != "" {
+		for one := range strings.SplitSeq(topic, " ") {
+			ch.wake(one, count)
+			ch.noteWoken(one)
+		}
+		return
+	}
 	if topic != "" {
 		ch.wake(topic, count)
 		return
@@ -218,8 +240,33 @@ func (ch *wakeChannel) wake(topic string, count int) {
 	}
 }
 
+// noteWoken passes the wake-up of a session to the watches of all sessions. One that a watch has not taken yet stands
+// for later ones too.
+func (ch *wakeChannel) noteWoken(topic string) {
+	for _, one := range ch.watches[anyTopic] {
+		token, err := semantics.ParseLockToken(topic)
+		if err != nil {
+			continue
+		}
+		one.woken = append(one.woken, token)
+		select {
+		case one.c <- 1:
+		default:
+		}
+	}
+}
+
 // C implements semantics.Watch.
 func (w *watch) C() <-chan int { return w.c }
+
+// Sessions implements semantics.Watch.
+func (w *watch) Sessions() []semantics.LockToken {
+	w.from.mu.Lock()
+	defer w.from.mu.Unlock()
+	woken := w.woken
+	w.woken = nil
+	return woken
+}
 
 // leaveTimeout bounds the script by which a sidecar leaves a waiting list.
 const leaveTimeout = time.Second

@@ -68,6 +68,9 @@ type Source struct {
 	// Session is the id of a session that the caller need not hold. Only what does not receive takes such a source: a
 	// Peek (SESS-39), a Purge (PURGE-7), and a Watch for the end of its lock.
 	Session string
+	// HeldSessions are all sessions of the queue that this Store has locked for its callers. Only a Watch takes such a
+	// source.
+	HeldSessions bool
 }
 
 // String returns the address of the source, for example "orders/$deadletterqueue" (DLQ-2).

@@ -32,6 +32,9 @@ type Watch interface {
 	// C delivers, each time there may be something to receive, the number of messages that arrived or 0 when that is
 	// not known and everyone should look. A wake-up means "look again", no more.
 	C() <-chan int
+	// Sessions returns, and forgets, the locks of the sessions that wake-ups since the last call were about. Only a
+	// watch of HeldSessions has some; a wake-up of 0 is about all of them.
+	Sessions() []LockToken
 	// Close ends the subscription. It may be called once.
 	Close()
 }

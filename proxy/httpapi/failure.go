@@ -65,13 +65,13 @@ func (h *Handler) writeRoutingFailure(
 			semantics.Shorten(r.URL.Path)))
 		return
 	}
-	nearest, slash := nearestRoute(r.URL.EscapedPath()), ""
-	if strings.Count(r.URL.EscapedPath(), "/") > max(strings.Count(nearest, "/"), len("///")) { // beyond /v1/queues/orders
+	slash := ""
+	if strings.Count(r.URL.EscapedPath(), "/") > len("///") { // beyond /v1/queues/orders
 		slash = "; write \"/\" in a name as %2F"
 	}
 	writeError(w, x, semantics.Errorf(semantics.RouteNotFound,
 		"there is no route %s; the nearest is %s%s; /openapi.json lists all",
-		semantics.Shorten(r.URL.Path), nearest, slash))
+		semantics.Shorten(r.URL.Path), nearestRoute(r.URL.EscapedPath()), slash))
 }
 
 func writeWrongMethod(w http.ResponseWriter, x *exchange, method string, allowed []string) {

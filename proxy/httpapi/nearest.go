@@ -56,28 +56,18 @@ func nearestRoute(path string) string {
 			if strings.HasPrefix(route[j], "{") && segments[i] != "" {
 				return 0
 			}
-			return segmentDistance(segments[i], route[j])
+			return distance(len(segments[i]), len(route[j]), 1, func(x, y int) int {
+				if segments[i][x] == route[j][y] {
+					return 0
+				}
+				return 1
+			})
 		})
 		if least < 0 || d < least {
 			best, least = strings.Join(route, "/"), d
 		}
 	}
 	return best
-}
-
-// segmentDistance returns the cost of replacing a segment of a path by that of a route, in letters. A verb is often taken
-// for a segment of its own, as in orders/send, and left out, as in orders/messages.
-func segmentDistance(segment, route string) int {
-	name, verb, hasVerb := strings.Cut(route, ":")
-	if hasVerb && (segment == verb || segment == name && verb == "send") {
-		return 1
-	}
-	return distance(len(segment), len(route), 1, func(x, y int) int {
-		if segment[x] == route[y] {
-			return 0
-		}
-		return 1
-	})
 }
 
 // distance returns the edit distance between a list of n items and one of m: gap for each inserted or removed item,

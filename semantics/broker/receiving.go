@@ -9,7 +9,7 @@ import (
 // Receiving returns how many receives of this process wait on a queue or subscription, its sessions and sub-queues
 // included, and how many of its messages and sessions the clients of this process hold.
 func (b *Broker) Receiving(path string) (waiting, held int) {
-	return b.waitingLists.on(path), b.held.of(path)
+	return b.waitingLists.on(path) + b.streams.Waiting(path), b.held.of(path)
 }
 
 // on returns how many receives wait on a queue or subscription.

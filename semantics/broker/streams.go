@@ -56,6 +56,18 @@ func (f forStreams) Turn(
 	return f.b.turn(ctx, path, turns, owner)
 }
 
+func (f forStreams) Look(
+	ctx context.Context, path string, turns []semantics.Turn, mode semantics.Mode, owner stream.Owner,
+) []stream.Turned {
+	return f.b.look(ctx, path, turns, ReceiveOptions{Mode: mode, owner: owner})
+}
+
+func (f forStreams) WatchSessions(ctx context.Context, path string) (semantics.Watch, error) {
+	ctx, cancel := context.WithTimeout(ctx, delivery.SettleTimeout)
+	defer cancel()
+	return f.b.store.Watch(ctx, semantics.Source{Path: path, HeldSessions: true})
+}
+
 func (f forStreams) RenewLocks(
 	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
 ) ([]semantics.Renewal, error) {

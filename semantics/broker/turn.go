@@ -8,7 +8,7 @@ import (
 )
 
 // turn completes messages of sessions for a subscription and takes the next ones (docs/decisions/0036). It takes none
-// if a receive would be refused now; the subscription then receives, and hears why.
+// if a receive would be refused now; the subscription then looks, and hears why.
 func (b *Broker) turn(
 	ctx context.Context, path string, turns []semantics.Turn, owner stream.Owner,
 ) []stream.Turned {
@@ -32,17 +32,61 @@ func (b *Broker) turn(
 		}
 	}
 	for i, o := range b.store.Turn(ctx, path, turns) {
-		source := semantics.Source{Path: path, SessionLock: turns[i].Session}
-		all[i].Codes, all[i].Err = o.Codes, o.Err
-		if o.Err == nil {
-			b.held.ended(source, turns[i].Complete, o.Codes)
-		}
-		b.sessionFailed(source, o.Failure)
-		// Without the payload key of the next one, there is none: the subscription then receives, and hears that.
-		messages, _ := b.handedOut(ctx, source, o.Batch.Messages)
-		if len(messages) > 0 && b.takeMemory(ctx, source, messages) == nil {
-			all[i].Delivery = b.deliver(ctx, source, ReceiveOptions{owner: owner}, messages)
-		}
+		all[i] = b.turned(ctx, path, turns[i], o, ReceiveOptions{owner: owner})
 	}
 	return all
+}
+
+// look receives from sessions for a subscription, without a wait. options are for all of them.
+func (b *Broker) look(
+	ctx context.Context, path string, turns []semantics.Turn, options ReceiveOptions,
+) []stream.Turned {
+	all := make([]stream.Turned, len(turns))
+	err := b.refuseIfDraining()
+	if err == nil {
+		err = semantics.MemoryOf(ctx).Take(0, false)
+	}
+	admitted := 0
+	for err == nil && admitted < len(turns) {
+		if err = b.admit(callCost); err == nil {
+			admitted++
+		}
+	}
+	for i := range all[admitted:] {
+		all[admitted+i].Failure = err
+	}
+	if admitted == 0 {
+		return all
+	}
+	for i, o := range b.store.Turn(ctx, path, turns[:admitted]) {
+		all[i] = b.turned(ctx, path, turns[i], o, options)
+	}
+	return all
+}
+
+// turned does what follows from a turn in the store.
+func (b *Broker) turned(
+	ctx context.Context, path string, turn semantics.Turn, o semantics.TurnOutcome, options ReceiveOptions,
+) stream.Turned {
+	source := semantics.Source{Path: path, SessionLock: turn.Session}
+	t := stream.Turned{Codes: o.Codes, Err: o.Err, Failure: o.Failure}
+	if o.Err == nil {
+		b.held.ended(source, turn.Complete, o.Codes)
+	}
+	b.sessionFailed(source, o.Err)
+	b.sessionFailed(source, o.Failure)
+	if o.Err != nil || o.Failure != nil || turn.Receive == 0 {
+		return t
+	}
+	messages, err := b.handedOut(ctx, source, o.Batch.Messages)
+	if len(messages) == len(o.Batch.Messages) { // else there may be others
+		t.Recheck = o.Batch.RecheckAfter
+	}
+	if err == nil {
+		err = b.takeMemory(ctx, source, messages)
+	}
+	if t.Failure = err; err == nil && len(messages) > 0 {
+		t.Delivery = b.deliver(ctx, source, options, messages)
+	}
+	return t
 }

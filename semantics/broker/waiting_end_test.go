@@ -17,6 +17,7 @@ func (s quietStore) Watch(context.Context, semantics.Source) (semantics.Watch, e
 }
 func (quietStore) PassOn(context.Context, semantics.Source) error { return nil }
 func (quietStore) C() <-chan int                                  { return nil }
+func (quietStore) Sessions() []semantics.LockToken                { return nil }
 func (quietStore) Close()                                         {}
 
 func (w *waitingList) wantNoTimer(t *testing.T) {

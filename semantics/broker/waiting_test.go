@@ -58,8 +58,9 @@ func (s *fakeStore) Receive(ctx context.Context, _ semantics.Source, _ int, regi
 func (s *fakeStore) Watch(context.Context, semantics.Source) (semantics.Watch, error) {
 	return s, s.watch()
 }
-func (s *fakeStore) C() <-chan int { return s.wakes }
-func (s *fakeStore) Close()        {}
+func (s *fakeStore) C() <-chan int                   { return s.wakes }
+func (s *fakeStore) Sessions() []semantics.LockToken { return nil }
+func (s *fakeStore) Close()                          {}
 
 func (s *fakeStore) NoteUse(_ context.Context, uses []semantics.Use) error {
 	s.noted <- uses

@@ -13,6 +13,8 @@ type watch struct {
 	store  *Store
 	source semantics.Source
 	c      chan int
+
+	sessions []semantics.LockToken // that were woken; only of HeldSessions
 }
 
 // Watch implements semantics.Receiver. The queue need not exist.
@@ -32,6 +34,15 @@ func (s *Store) Watch(ctx context.Context, source semantics.Source) (semantics.W
 
 // C implements semantics.Watch.
 func (w *watch) C() <-chan int { return w.c }
+
+// Sessions implements semantics.Watch.
+func (w *watch) Sessions() []semantics.LockToken {
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	woken := w.sessions
+	w.sessions = nil
+	return woken
+}
 
 // Close implements semantics.Watch.
 func (w *watch) Close() {
@@ -136,13 +147,24 @@ func (s *Store) wakeAll(path string) {
 func (s *Store) signal(source semantics.Source, n int) {
 	delete(s.waiting, source)
 	for w := range s.watches[source] {
-		// Only holders of the mutex send, so after an old value was taken out the buffer is free.
-		select {
-		case old := <-w.c:
-			w.c <- sum(old, n)
-		default:
-			w.c <- n
-		}
+		w.signal(n)
+	}
+	if source.SessionLock.IsZero() {
+		return
+	}
+	for w := range s.watches[semantics.Source{Path: source.Path, HeldSessions: true}] {
+		w.sessions = append(w.sessions, source.SessionLock)
+		w.signal(max(n, 1))
+	}
+}
+
+// signal adds a wake-up. Only holders of the mutex send, so after an old value was taken out the buffer is free.
+func (w *watch) signal(n int) {
+	select {
+	case old := <-w.c:
+		w.c <- sum(old, n)
+	default:
+		w.c <- n
 	}
 }
 

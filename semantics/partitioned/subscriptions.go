@@ -107,6 +107,7 @@ func (w *watch) passOn(over context.Context, p int, below semantics.Watch) {
 	for {
 		select {
 		case n := <-below.C():
+			w.noteSessions(p, below.Sessions())
 			w.wake(p, n)
 		case <-over.Done():
 			return

@@ -25,6 +25,8 @@ type watch struct {
 	heard map[int]bool
 	woken map[int]uint64
 	quiet map[int]time.Time // partitions that have nothing, and until when they may be left alone
+
+	sessions []semantics.LockToken // that were woken; only of HeldSessions
 }
 
 // Watch implements semantics.Receiver. It hears of the partitions that can be reached, and of the others later.
@@ -54,6 +56,24 @@ func (s *Store) Watch(ctx context.Context, source semantics.Source) (semantics.W
 
 // C implements semantics.Watch.
 func (w *watch) C() <-chan int { return w.c }
+
+// Sessions implements semantics.Watch.
+func (w *watch) Sessions() []semantics.LockToken {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	woken := w.sessions
+	w.sessions = nil
+	return woken
+}
+
+// noteSessions notes sessions that a partition told of.
+func (w *watch) noteSessions(p int, sessions []semantics.LockToken) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, lock := range sessions {
+		w.sessions = append(w.sessions, lock.InPartition(p))
+	}
+}
 
 // Close implements semantics.Watch.
 func (w *watch) Close() {

@@ -22,6 +22,7 @@ var sessionReceiveWaitTests = []ruleTest{
 	testRECV_10_WatchOfSessions,
 	testRECV_10_WatchOfANamedSession,
 	testRECV_10_WatchOfAHeldSession,
+	testRECV_10_WatchOfAllHeldSessions,
 	testRECV_10_PassOnOfSessions,
 	testRECV_5_RecheckOfAccepts,
 	testRECV_5_RecheckInASession,
@@ -252,6 +253,42 @@ func testRECV_10_WatchOfAHeldSession(_ *testing.T, h *fixture) {
 	}
 	h.closeSession(a)
 	h.awaitWake(w)
+}
+
+func testRECV_10_WatchOfAllHeldSessions(_ *testing.T, h *fixture) {
+	h.createSessions()
+	w := h.subscribe(semantics.Source{Path: orders.Path, HeldSessions: true})
+	all := []semantics.Source{h.accept("a"), h.accept("b"), h.accept("c")}
+	for range 2 {
+		for _, held := range all {
+			h.registerEmpty(held)
+		}
+		h.sendEach("a", "b", "c")
+		h.awaitWoken(w, all...)
+		for _, held := range all {
+			h.complete(held, h.receiveOne(held))
+		}
+	}
+	h.registerEmpty(all[1])
+	h.closeSession(all[1])
+	h.awaitWoken(w, all[1])
+}
+
+// awaitWoken waits until a watch has told of sessions.
+func (h *fixture) awaitWoken(w semantics.Watch, sessions ...semantics.Source) {
+	h.t.Helper()
+	missing := map[semantics.LockToken]bool{}
+	for _, held := range sessions {
+		missing[held.SessionLock] = true
+	}
+	for len(missing) > 0 {
+		if h.awaitWake(w) == 0 {
+			h.t.Fatal("woken as if wake-ups had been lost")
+		}
+		for _, lock := range w.Sessions() {
+			delete(missing, lock)
+		}
+	}
 }
 
 func testRECV_10_PassOnOfSessions(t *testing.T, h *fixture) {

@@ -6,47 +6,46 @@
 --@include log/delete_own
 --@include wake/wake_holders
 local function complete_held(queue, held, turns, args)
-  local main, locks, is_locked = queue.main, {}, {}
+  local main, locks, ids, holds, named, all, at = queue.main, {}, {}, {}, {}, true, 0
   for _, turn in ipairs(turns) do
     local holder = held[turn.token]
     for i = turn.first, holder and turn.last or 0, 2 do
-      locks[#locks + 1] = holder.session .. "\0" .. args[i]
+      locks[#locks + 1], ids[#ids + 1] = holder.session .. "\0" .. args[i], args[i + 1]
     end
   end
-  local at = 0
   in_pieces(locks, function(...)
     for _, score in ipairs(redis.call("ZMSCORE", main.locks, ...)) do
       at = at + 1
-      is_locked[locks[at]] = score and true
+      holds[at] = score and not named[locks[at]]
+      named[locks[at]], all = true, all and holds[at]
     end
   end)
-  -- The ids of what is there, and of these, which are wrong.
-  local ids, id_of = {}, {}
-  at = 0
-  for _, turn in ipairs(turns) do
-    for i = turn.first, held[turn.token] and turn.last or 0, 2 do
-      at = at + 1
-      local lock = locks[at]
-      if is_locked[lock] and not id_of[lock] then
-        id_of[lock], ids[#ids + 1] = args[i + 1], args[i + 1]
+
+  -- Nearly always all hold. Else those are left out that do not, or that have another id in the log.
+  local function without_others(list, wrong)
+    local left = {}
+    for i, one in ipairs(list) do
+      holds[i] = holds[i] and not (wrong and wrong[ids[i]])
+      if holds[i] then
+        left[#left + 1] = one
       end
     end
+    return left
   end
-  local bytes, wrong = delete_own(main, ids)
+  local bytes, wrong = delete_own(main, all and ids or without_others(ids))
+  all = all and not wrong
+  local ended = all and locks or without_others(locks, wrong)
+  if not all then
+    ids = without_others(ids)
+  end
 
-  local ended, positions, freed = {}, {}, {}
+  local freed = {}
   at = 0
   for _, turn in ipairs(turns) do
     local holder, done, any = held[turn.token], { "-" }, false
     for _ = turn.first, holder and turn.last or 0, 2 do
       at = at + 1
-      local id = id_of[locks[at]]
-      local ends = id and not (wrong and wrong[id])
-      if ends then
-        id_of[locks[at]], any = nil, true
-        ended[#ended + 1], positions[#positions + 1] = locks[at], string.match(id, "^%d+")
-      end
-      done[#done + 1] = ends and "1" or "0"
+      done[#done + 1], any = holds[at] and "1" or "0", any or holds[at]
     end
     turn.done = table.concat(done)
     if any then
@@ -60,8 +59,10 @@ local function complete_held(queue, held, turns, args)
   in_pieces(ended, function(...) redis.call("ZREM", main.locks, ...) end)
   -- Nearly always there is nothing beside the log.
   if redis.call("EXISTS", main.deliveries, main.expiry, main.deferred, main.modified) > 0 then
-    for _, position in ipairs(positions) do
-      bytes = bytes + forget_changes(main, position)
+    local positions = {}
+    for i, id in ipairs(ids) do
+      positions[i] = string.match(id, "^%d+")
+      bytes = bytes + forget_changes(main, positions[i])
     end
     in_pieces(positions, function(...)
       redis.call("HDEL", main.deliveries, ...)

@@ -21,7 +21,7 @@ func (s *Subscription) acceptSessions() {
 		}
 		session, err := s.acceptOne()
 		if err != nil {
-			if !s.survives(err, &pause, nil) {
+			if !s.survives(err, &pause) {
 				return
 			}
 			continue
@@ -100,12 +100,8 @@ func (s *Subscription) acceptOne() (*semantics.Session, error) {
 
 // open opens a session that was accepted, now or when another one has given up its place.
 func (s *Subscription) open(accepted *semantics.Session) {
-	session, isRefused := s.account.Open(accepted)
-	switch {
-	case isRefused:
+	if s.account.Open(accepted) {
 		s.refuse(accepted)
-	case session != nil:
-		s.begin(session)
 	}
 }
 

@@ -74,6 +74,21 @@ func (e *endless) Turn(ctx context.Context, path string, turns []semantics.Turn,
 	return all
 }
 
+func (e *endless) Look(ctx context.Context, path string, turns []semantics.Turn, _ semantics.Mode, owner stream.Owner) []stream.Turned {
+	return e.Turn(ctx, path, turns, owner)
+}
+
+func (e *endless) WatchSessions(context.Context, string) (semantics.Watch, error) {
+	return quiet{}, nil
+}
+
+// quiet is a Watch that hears nothing.
+type quiet struct{}
+
+func (quiet) C() <-chan int                   { return nil }
+func (quiet) Sessions() []semantics.LockToken { return nil }
+func (quiet) Close()                          {}
+
 func (e *endless) RenewSession(context.Context, semantics.Source) error { return nil }
 func (e *endless) CloseSession(context.Context, semantics.Source) error { return nil }
 

@@ -29,6 +29,10 @@ type Broker interface {
 	Complete(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Code, error)
 	// Turn completes messages of sessions and takes the next ones, as Complete and Take without a wait.
 	Turn(ctx context.Context, path string, turns []semantics.Turn, owner Owner) []Turned
+	// Look is Turn without completions.
+	Look(ctx context.Context, path string, turns []semantics.Turn, mode semantics.Mode, owner Owner) []Turned
+	// WatchSessions hears of what there is for the sessions of a queue that found nothing and have registered.
+	WatchSessions(ctx context.Context, path string) (semantics.Watch, error)
 	// RenewLocks extends the locks of messages.
 	RenewLocks(ctx context.Context, source semantics.Source, tokens []semantics.LockToken) ([]semantics.Renewal, error)
 	// Release releases messages. What fails is available again when its lock ends.
@@ -47,7 +51,9 @@ type Broker interface {
 type Turned struct {
 	Codes    []semantics.Code // as of Complete, as the error
 	Err      error
-	Delivery *delivery.Delivery // nil: nothing was taken; a failure of that comes again
+	Delivery *delivery.Delivery // nil: nothing was taken
+	Failure  error              // why; of Turn it comes again
+	Recheck  time.Duration      // if there was nothing, after what time to look again without a wake-up; 0: at once
 }
 
 // Owner has messages that were taken. Owners compare with ==.

@@ -224,6 +224,7 @@ func (s *pliantStore) Release(ctx context.Context, source semantics.Source, toke
 	if err := s.before("Release"); err != nil {
 		return nil, err
 	}
+	s.passGate("Release")
 	return s.Store.Release(ctx, source, tokens)
 }
 

@@ -15,7 +15,7 @@ func (s *Subscription) handOnPrefetched() {
 		isOver, isDraining := s.life.Err() != nil, s.isDraining()
 		now, back := s.account.TakeAhead(isDraining)
 		if len(back.Tokens()) > 0 {
-			s.giveBack(nil, back)
+			s.giveBack(back)
 		}
 		switch {
 		case len(now.Tokens()) > 0:

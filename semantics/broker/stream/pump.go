@@ -10,10 +10,6 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/stream/internal/account"
 )
 
-// maxEventBytes bounds the messages of one event, unless a single one is larger, so that a client's limit of what it
-// takes at once suffices whatever its credits are.
-const maxEventBytes = 256 << 10
-
 // pump takes messages of a source without sessions for as long as the subscription lives.
 func (s *Subscription) pump() {
 	pause := loop.FirstPause
@@ -26,11 +22,11 @@ func (s *Subscription) pump() {
 		if err == nil {
 			pause = loop.FirstPause
 			s.troubled.Store(false)
-			s.deliver(nil, taken, n)
+			s.deliver(taken, n)
 			continue
 		}
-		s.account.Unuse(nil, n)
-		if !s.survives(err, &pause, nil) {
+		s.account.Unuse(n)
+		if !s.survives(err, &pause) {
 			return
 		}
 	}
@@ -86,25 +82,24 @@ func (s *Subscription) receive(
 }
 
 // deliver hands messages on, for which n credits are used. It blocks until the client has taken them, unless they were
-// fetched ahead. What the client has taken back the credits for, or what is of a session that is being given up, goes
-// back at once.
-func (s *Subscription) deliver(session *account.Session, taken *delivery.Delivery, n int) {
-	if surplus := s.account.Deliver(session, taken, n); surplus != nil {
-		s.giveBack(session, surplus)
+// fetched ahead. What the client has taken back the credits for goes back at once.
+func (s *Subscription) deliver(taken *delivery.Delivery, n int) {
+	if surplus := s.account.Deliver(taken, n); surplus != nil {
+		s.giveBack(surplus)
 	}
 	s.handOver(taken)
 }
 
 // giveBack releases messages that the client cannot have seen, and their credits.
-func (s *Subscription) giveBack(session *account.Session, surplus *delivery.Delivery) {
+func (s *Subscription) giveBack(surplus *delivery.Delivery) {
 	_ = surplus.Undelivered(s.life) // what cannot be given back comes again when its lock ends
-	s.account.Unuse(session, len(surplus.Tokens()))
+	s.account.Unuse(len(surplus.Tokens()))
 }
 
 // handOver hands booked messages to the client, piece by piece, and blocks until it has taken them.
 func (s *Subscription) handOver(taken *delivery.Delivery) {
 	for len(taken.Tokens()) > 0 {
-		rest := taken.Split(semantics.Fitting(taken.Messages, maxEventBytes, (*semantics.Received).AnswerSize))
+		rest := account.Piece(taken)
 		if !s.tell(Event{Delivery: taken}) {
 			s.giveUp(s.life, Event{Delivery: taken})
 			s.giveUp(s.life, Event{Delivery: rest})
@@ -114,15 +109,15 @@ func (s *Subscription) handOver(taken *delivery.Delivery) {
 	}
 }
 
-// survives handles a failure of a pump. One that passes is told, once for each outage, and waited out, unless wake
-// is poked; any other ends the subscription.
-func (s *Subscription) survives(err error, pause *time.Duration, wake <-chan struct{}) bool {
+// survives handles a failure of a pump. One that passes is told, once for each outage, and waited out; any other ends
+// the subscription.
+func (s *Subscription) survives(err error, pause *time.Duration) bool {
 	e := semantics.AsError(err)
 	switch {
 	case s.life.Err() != nil:
 		return false
 	case e.Details[semantics.DetailCause] == semantics.CauseDraining:
-		return true // every pump looks for that itself
+		return true // every caller looks for that itself
 	case !e.Code.Retryable():
 		s.account.Stop(err)
 		return false
@@ -133,6 +128,6 @@ func (s *Subscription) survives(err error, pause *time.Duration, wake <-chan str
 	timer := time.NewTimer(max(*pause, e.RetryAfter))
 	defer timer.Stop()
 	*pause = min(2**pause, loop.LastPause)
-	s.pass(wake, s.isDraining(), timer.C)
+	s.pass(nil, s.isDraining(), timer.C)
 	return s.life.Err() == nil
 }

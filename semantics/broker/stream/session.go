@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -10,112 +11,133 @@ import (
 	"github.com/sidebus/sidebus/semantics/broker/stream/internal/account"
 )
 
-// sessionPump takes the messages of one session that a subscription holds.
-type sessionPump struct {
-	*account.Session
+// slowLook is after what time other sessions look although a look is under way: one for a server that hangs holds up
+// only its own sessions.
+const slowLook = 100 * time.Millisecond
 
-	sub    *Subscription
-	source semantics.Source
-}
-
-// begin starts the pump of a session.
-func (s *Subscription) begin(session *account.Session) {
-	s.work.Go((&sessionPump{Session: session, sub: s, source: s.Source(session.Lock)}).run)
-}
-
-// run takes the messages of the session until its end.
-func (p *sessionPump) run() {
-	s := p.sub
-	if !s.tell(Event{SessionOpened: p.Session.Session}) {
-		return // the subscription's end closes it
+// runSessions does what is to be done for the sessions of the subscription, until it ends.
+func (s *Subscription) runSessions() {
+	watch := s.watchSessions()
+	if watch == nil {
+		return
 	}
-	p.Opened()
-	p.pump()
-	for taken := p.NextTaken(); taken != nil; taken = p.NextTaken() {
+	defer watch.Close()
+	due := time.NewTimer(time.Hour)
+	defer due.Stop()
+	for s.life.Err() == nil {
+		isDraining := s.isDraining()
+		steps := s.account.Steps(isDraining)
+		s.begin(steps)
+		due.Reset(time.Hour)
+		if !steps.Next.IsZero() {
+			due.Reset(time.Until(steps.Next))
+		}
+		s.awaitSessions(watch, isDraining, due.C)
+	}
+	// What is taken from now on goes back where it was taken.
+	for _, taken := range s.account.WithdrawAll() {
 		s.giveUp(s.life, Event{Delivery: taken})
 	}
-	if s.life.Err() == nil {
-		p.end()
-	}
 }
 
-// pump takes messages until the session is to be given up, or the subscription ends.
-func (p *sessionPump) pump() {
-	s, pause := p.sub, loop.FirstPause
+// watchSessions begins to hear of the sessions. It returns nil if the subscription ends first.
+func (s *Subscription) watchSessions() semantics.Watch {
+	pause := loop.FirstPause
 	for {
-		n, isOver := p.awaitCredits()
-		if isOver {
-			return
-		}
-		taken, n, err := p.receive(n)
+		watch, err := s.broker.WatchSessions(s.life, s.source.Path)
 		if err == nil {
-			pause = loop.FirstPause
-			s.troubled.Store(false)
-			s.deliver(p.Session, taken, n)
+			return watch
+		}
+		if !s.survives(err, &pause) {
+			return nil
+		}
+	}
+}
+
+// awaitSessions waits until something may be to be done.
+func (s *Subscription) awaitSessions(watch semantics.Watch, isDraining bool, due <-chan time.Time) {
+	draining := s.broker.Draining()
+	if isDraining {
+		draining = nil
+	}
+	select {
+	case n := <-watch.C():
+		s.account.Wake(watch.Sessions(), n == 0)
+	case <-s.account.SessionsChanged:
+	case <-draining:
+	case <-due:
+	case <-s.life.Done():
+	}
+}
+
+// begin begins what is to be done. It blocks while the sessions look, for slowLook at most, so that those that change
+// meanwhile look together.
+func (s *Subscription) begin(steps account.Steps) {
+	for _, p := range steps.Ends {
+		s.work.Go(func() { s.endSession(p) })
+	}
+	for _, p := range steps.Yields {
+		s.work.Go(func() { s.yield(p) })
+	}
+	if len(steps.Looks) == 0 {
+		return
+	}
+	done := make(chan struct{})
+	s.work.Go(func() { defer close(done); s.look(steps.Looks) })
+	slow := time.NewTimer(slowLook)
+	defer slow.Stop()
+	select {
+	case <-done:
+	case <-slow.C:
+	}
+}
+
+// look takes messages of sessions.
+func (s *Subscription) look(looks []account.Look) {
+	turns := make([]semantics.Turn, len(looks))
+	for i, look := range looks {
+		turns[i] = semantics.Turn{Session: look.Session.Lock, Receive: look.N, Register: semantics.RegisterIfEmpty}
+	}
+	for i, o := range s.broker.Look(s.life, s.source.Path, turns, s.options.Mode, s.account) {
+		if err := cmp.Or(o.Err, o.Failure); err != nil {
+			s.lookFailed(looks[i], err)
 			continue
 		}
-		s.account.Unuse(p.Session, n)
-		if semantics.CodeOf(err) == semantics.SessionLockLost {
-			p.Lose()
-		} else if !s.survives(err, &pause, p.Changed) {
-			return
+		s.troubled.Store(false)
+		taken := o.Delivery
+		if taken == nil {
+			taken = &delivery.Delivery{}
+		}
+		if surplus := s.account.EndLook(looks[i], taken, o.Recheck); surplus != nil {
+			s.giveBackIn(looks[i].Session, surplus)
 		}
 	}
 }
 
-// awaitCredits waits until one more message may be in flight and takes credits. Meanwhile it hands on what comes with
-// the completion of others. isOver reports that the session is to be closed, or that the subscription ends.
-func (p *sessionPump) awaitCredits() (n int, isOver bool) {
-	s := p.sub
-	for s.life.Err() == nil {
-		if taken := p.NextTaken(); taken != nil {
-			s.handOver(taken)
-			continue
-		}
-		if p.MayYield() {
-			p.yield()
-		}
-		isDraining := s.isDraining()
-		n, until, isOver := p.Use(isDraining)
-		if n > 0 || isOver {
-			return n, isOver
-		}
-		p.await(isDraining, until)
+// lookFailed handles a failure of a look. One that passes is told, once for each outage, and waited out; any other ends
+// the subscription.
+func (s *Subscription) lookFailed(look account.Look, err error) {
+	e := semantics.AsError(err)
+	s.account.FailLook(look, e.RetryAfter)
+	switch {
+	case s.life.Err() != nil, e.Details[semantics.DetailCause] == semantics.CauseDraining:
+	case e.Code == semantics.SessionLockLost:
+		look.Session.Lose()
+	case !e.Code.Retryable():
+		s.account.Stop(err)
+	case e.Code != semantics.Throttled && !s.troubled.Swap(true):
+		s.account.Fail(e)
 	}
-	return 0, true
 }
 
-func (p *sessionPump) await(isDraining bool, until time.Time) {
-	var instant <-chan time.Time
-	if !until.IsZero() {
-		timer := time.NewTimer(time.Until(until))
-		defer timer.Stop()
-		instant = timer.C
-	}
-	p.sub.pass(p.Changed, isDraining, instant)
+// giveBackIn is giveBack for messages of a session.
+func (s *Subscription) giveBackIn(session *account.Session, surplus *delivery.Delivery) {
+	_ = surplus.Undelivered(s.life) // what cannot be given back comes again when its lock ends
+	s.account.Returned(session, len(surplus.Tokens()))
 }
 
-// receive takes up to n messages, for which credits are used, or waits for one, for which it keeps one credit. It
-// returns how many are used then.
-func (p *sessionPump) receive(n int) (*delivery.Delivery, int, error) {
-	s := p.sub
-	if !p.WasEmpty() { // else a turn has just looked
-		taken, err := s.receive(s.life, p.source, n, 0)
-		if err != nil || len(taken.Tokens()) > 0 {
-			return taken, n, err
-		}
-	}
-	ctx, cancel := context.WithCancel(s.life)
-	defer cancel()
-	p.Waiting(n, cancel)
-	defer p.Waited()
-	taken, err := s.receive(ctx, p.source, 1, semantics.MaxWait)
-	return taken, 1, err
-}
-
-// yield passes the place to a session that is ready, if there is one.
-func (p *sessionPump) yield() {
-	s := p.sub
+// yield passes the place of a session to one that is ready, if there is one.
+func (s *Subscription) yield(p *account.Session) {
 	accepted, err := s.broker.Accept(s.life, s.source.Path, 0)
 	if err != nil {
 		accepted = nil
@@ -125,16 +147,15 @@ func (p *sessionPump) yield() {
 	}
 }
 
-// end releases the session, notifies the client, and starts the session that gets its place.
-func (p *sessionPump) end() {
-	s := p.sub
+// endSession releases a session. The client hears of it, and then the session begins that gets its place.
+func (s *Subscription) endSession(p *account.Session) {
+	for _, taken := range p.Withdraw() {
+		s.giveUp(s.life, Event{Delivery: taken})
+	}
+	if s.life.Err() != nil {
+		return // the subscription's end closes it
+	}
 	// If that fails, the lock expires.
-	err := s.broker.CloseSession(context.WithoutCancel(s.life), p.source)
-	why := p.Closed(semantics.CodeOf(err) == semantics.SessionLockLost)
-	if !s.tell(Event{SessionClosed: &ClosedSession{ID: p.ID, Lock: p.Lock, Why: why}}) {
-		return
-	}
-	if successor := p.Remove(); successor != nil {
-		s.begin(successor)
-	}
+	err := s.broker.CloseSession(context.WithoutCancel(s.life), s.Source(p.Lock))
+	p.Closed(semantics.CodeOf(err) == semantics.SessionLockLost)
 }

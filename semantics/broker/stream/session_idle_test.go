@@ -103,26 +103,73 @@ func TestSESS_23_IdleMakesWay(t *testing.T) {
 	})
 }
 
-// A message that the store hands out just when the session makes way is not shown to the client, and not counted.
-func TestSESS_23_MakesWayWhileTheStoreHandsOut(t *testing.T) {
+// A session for which the store hands out a message is not idle, so it keeps its place.
+func TestSESS_23_KeepsItsPlaceWhileTheStoreHandsOut(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		hold, p := s.handingOut()
+		s.send("tales", "b/1")
+		synctest.Wait()
+		close(hold)
+		p.wants("a/2")
+		p.complete("a/2")
+		p.wants("-a(yielded) +b b/1")
+	})
+}
+
+// A message that the store hands out just when the session is given up is not shown to the client, and not counted.
+func TestSESS_21_ClosedWhileTheStoreHandsOut(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, s *stand) {
+		hold, p := s.handingOut()
+		s.ok(p.CloseSession(p.opened["a"]))
+		s.send("tales", "b/1")
+		s.pass(time.Second) // so that it has been ready for longer
+		close(hold)
+		p.wants("-a(closed) +b b/1")
+		s.wantPeeked("tales", "a/2:0 b/1:0")
+		p.complete("b/1")
+		p.wants("-b(yielded) +a a/2")
+	})
+}
+
+// handingOut returns a client for whose session "a" the store hands out "a/2" until hold is closed.
+func (s *stand) handingOut() (hold chan struct{}, p *client) {
+	s.t.Helper()
+	s.send("tales", "a/1")
+	p = s.subscribe("tales", sessions(1, 1))
+	p.wants("+a a/1")
+	p.complete("a/1")
+	synctest.Wait()
+	hold = s.store.stop("Receive")
+	s.send("tales", "a/2")
+	synctest.Wait()
+	s.wantCounts("tales", "available 0 locked 1 dead 0")
+	s.store.stop("")
+	return hold, p
+}
+
+// While messages go back that the client has no credits for any more, none behind them is taken.
+func TestSESS_25_NothingOvertakesWhatGoesBack(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *stand) {
 		s.send("tales", "a/1")
-		p := s.subscribe("tales", sessions(1, 1))
+		p := s.subscribe("tales", sessions(1, 3))
 		p.wants("+a a/1")
 		p.complete("a/1")
 		synctest.Wait()
 		hold := s.store.stop("Receive")
-		s.send("tales", "a/2")
-		synctest.Wait()
-		s.wantCounts("tales", "available 0 locked 1 dead 0")
-		s.send("tales", "b/1")
+		s.sendMany("tales", "a/", 3)
 		synctest.Wait()
 		s.store.stop("")
+		s.ok(p.SetCredits(1))
+		back := s.store.stopBefore("Release")
 		close(hold)
-		p.wants("-a(yielded) +b b/1")
-		s.wantPeeked("tales", "a/2:0 b/1:0")
-		p.complete("b/1")
-		p.wants("-b(yielded) +a a/2")
+		<-back
+		s.ok(p.SetCredits(9))
+		synctest.Wait()
+		p.wants("a/1")
+		back <- struct{}{}
+		p.wants("a/2 a/3")
 	})
 }

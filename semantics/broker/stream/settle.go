@@ -87,7 +87,9 @@ func (s *Subscription) turn(ctx context.Context, groups []account.Group) []settl
 		follow = s.account.BeginTurns(groups)
 	}
 	for i, g := range groups {
-		turns[i] = semantics.Turn{Session: g.Source.SessionLock, Complete: g.Tokens, Receive: follow[i]}
+		turns[i] = semantics.Turn{
+			Session: g.Source.SessionLock, Complete: g.Tokens, Receive: follow[i], Register: semantics.RegisterIfEmpty,
+		}
 	}
 	all := make([]settled, len(groups))
 	for i, o := range s.broker.Turn(ctx, s.source.Path, turns, s.account) {
@@ -100,8 +102,8 @@ func (s *Subscription) turn(ctx context.Context, groups []account.Group) []settl
 		if taken == nil {
 			taken = &delivery.Delivery{}
 		}
-		if session, surplus := s.account.EndTurn(groups[i], taken); surplus != nil {
-			s.giveBack(session, surplus)
+		if session, surplus := s.account.EndTurn(groups[i], taken, o.Recheck); surplus != nil {
+			s.giveBackIn(session, surplus)
 		}
 	}
 	return all

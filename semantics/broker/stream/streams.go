@@ -16,10 +16,13 @@ type Streams struct {
 
 	mu  sync.Mutex
 	ids map[string]bool // of the subscriptions that stand
+	all map[*Subscription]struct{}
 }
 
 // New makes Streams over a broker. It starts nothing.
-func New(broker Broker) *Streams { return &Streams{broker: broker, ids: map[string]bool{}} }
+func New(broker Broker) *Streams {
+	return &Streams{broker: broker, ids: map[string]bool{}, all: map[*Subscription]struct{}{}}
+}
 
 // Subscribe begins to take messages from source, which must be a queue or its dead letters. It blocks for one round
 // trip; what comes is given by Next. INVALID_ARGUMENT, ARGUMENT_OUT_OF_RANGE, ENTITY_NOT_FOUND, STORE_UNAVAILABLE, and
@@ -72,13 +75,20 @@ func (r *Streams) Subscribe(ctx context.Context, source semantics.Source, option
 	}
 	if s.bySession {
 		s.work.Go(s.acceptSessions)
+		s.work.Go(s.runSessions)
 	} else {
 		s.work.Go(s.pump)
 	}
 	s.work.Go(s.keepLocks)
 	endUse := r.broker.Use(ctx, source.Path)
+	r.mu.Lock()
+	r.all[s] = struct{}{}
+	r.mu.Unlock()
 	go func() {
 		s.work.Wait()
+		r.mu.Lock()
+		delete(r.all, s)
+		r.mu.Unlock()
 		endUse()
 		close(s.over)
 	}()
@@ -104,6 +114,19 @@ func (r *Streams) unregister(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.ids, id)
+}
+
+// Waiting returns how many sessions of a queue or subscription have no message and wait for one.
+func (r *Streams) Waiting(path string) (n int) {
+	path = semantics.Fold(path)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for s := range r.all {
+		if semantics.Fold(s.source.Path) == path {
+			n += s.account.Waiting()
+		}
+	}
+	return n
 }
 
 // PrefetchesCut is how often subscriptions have begun to fetch less ahead for a client than it wants, because it is too

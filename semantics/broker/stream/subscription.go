@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/sidebus/sidebus/semantics"
-	"github.com/sidebus/sidebus/semantics/broker/delivery"
 	"github.com/sidebus/sidebus/semantics/broker/stream/internal/account"
 )
 
@@ -25,28 +24,18 @@ const (
 )
 
 // Event is one event for the client. Exactly one of its fields is set.
-type Event struct {
-	// messages; Delivered or Undelivered of the Subscription must be called, not of the Delivery
-	Delivery      *delivery.Delivery
-	SessionOpened *semantics.Session // its messages follow
-	SessionClosed *ClosedSession
-	LocksLost     []semantics.LockToken // of messages that were delivered and can no longer be settled
-	Failure       *semantics.Error      // that passes: the subscription goes on (RECV-13)
-}
+type Event = account.Event
 
 // ClosedSession is a session that a subscription no longer holds.
-type ClosedSession struct {
-	ID   string
-	Lock semantics.LockToken
-	Why  SessionEnd
-}
+type ClosedSession = account.ClosedSession
 
 // Subscription delivers messages of one source as they come, never more than its client has credits for, and renews
 // their locks. Its methods may be called concurrently; Next by one goroutine at a time. The caller of Subscribe must
 // end the subscription with Close, Drop or Detach. Only the first of these calls counts, and the others wait for it.
 //
-// Pumps take messages from the store: one for a source without sessions, one for each locked session. Each delivers
-// what it has before it takes more. So no message without a credit is queued here, however slow the client is.
+// One goroutine takes messages from the store: the pump of a source without sessions, which delivers what it has before
+// it takes more, or the loop for all locked sessions, which takes what there are credits for. So no message without a
+// credit is queued here, however slow the client is.
 type Subscription struct {
 	broker    Broker
 	streams   *Streams
@@ -94,12 +83,20 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 		if lost := s.account.TakeLost(); len(lost) > 0 { // first, since the same messages may come again
 			return Event{LocksLost: lost}, nil
 		}
+		if e, isReady := s.account.NextEvent(); isReady {
+			if s.take(e) {
+				return e, nil
+			}
+			s.giveUp(ctx, e)
+			continue
+		}
 		select {
 		case e := <-s.events:
 			if s.take(e) {
 				return e, nil
 			}
 			s.giveUp(ctx, e)
+		case <-s.account.EventReady:
 		case <-s.account.LocksLost:
 		case <-s.over:
 			if failure := s.account.Failure(); failure != nil {
@@ -118,14 +115,18 @@ func (s *Subscription) Ready(ctx context.Context) (Event, bool) {
 	if s.account.HasLost() { // what comes now may be the same messages again
 		return Event{}, false
 	}
-	select {
-	case e := <-s.events:
-		if s.take(e) {
-			return e, true
+	e, isReady := s.account.NextEvent()
+	if !isReady {
+		select {
+		case e = <-s.events:
+		default:
+			return Event{}, false
 		}
-		s.giveUp(ctx, e)
-	default:
 	}
+	if s.take(e) {
+		return e, true
+	}
+	s.giveUp(ctx, e)
 	return Event{}, false
 }
 

@@ -30,10 +30,12 @@ type Account struct {
 	Settings
 
 	// Each channel has a buffer of one and one reader.
-	CreditsFree chan struct{} // the pump of a source without sessions may have credits
-	PlaceFree   chan struct{} // there may be a place for a session
-	Fetched     chan struct{} // what was fetched ahead, or the credits for it, have changed
-	LocksLost   chan struct{} // TakeLost has something
+	CreditsFree     chan struct{} // the pump of a source without sessions may have credits
+	PlaceFree       chan struct{} // there may be a place for a session
+	SessionsChanged chan struct{} // Steps may have something
+	EventReady      chan struct{} // NextEvent has something
+	Fetched         chan struct{} // what was fetched ahead, or the credits for it, have changed
+	LocksLost       chan struct{} // TakeLost has something
 
 	// Removals are deliveries in ReceiveAndDelete mode that are on their way to the client.
 	Removals sync.WaitGroup
@@ -49,11 +51,17 @@ type Account struct {
 	lost      []semantics.LockToken            // that the client is to be told of
 	gone      goneTokens                       // that were unsettled when their sessions ended
 	sessions  map[semantics.LockToken]*Session
-	leavers   int           // of them, that are being given up
-	idlers    int           // of them, that have nothing to do
-	noneReady time.Time     // when a session that was to yield found no other one ready
-	lockFor   time.Duration // the queue's LockDuration as last read
-	renewSoon bool          // locks that have been running for long were handed out
+	byID      map[string]*Session // the last ones of each id
+	leavers   int                 // of them, that are being given up
+	idlers    int                 // of them, that have nothing to do
+	changed   []*Session          // of them, that Steps looks at
+	nextDue   time.Time           // no later than what time brings; zero: nothing
+	drains    bool                // Steps knows that the Broker drains
+	mayTake   bool                // a session may be accepted, as MayAccept last reported
+	out       []out               // for the client
+	noneReady time.Time           // when a session that was to yield found no other one ready
+	lockFor   time.Duration       // the queue's LockDuration as last read
+	renewSoon bool                // locks that have been running for long were handed out
 }
 
 // New returns the account of a subscription that lives until stop is called, which ends life.
@@ -62,8 +70,8 @@ func New(
 ) *Account {
 	a := &Account{
 		Settings: settings, CreditsFree: make(chan struct{}, 1), PlaceFree: make(chan struct{}, 1),
-		Fetched: make(chan struct{}, 1), LocksLost: make(chan struct{}, 1), life: life, stop: stop,
-		unsettled: map[semantics.LockToken]*message{}, sessions: map[semantics.LockToken]*Session{}, lockFor: lockFor,
+		SessionsChanged: make(chan struct{}, 1), EventReady: make(chan struct{}, 1), Fetched: make(chan struct{}, 1), LocksLost: make(chan struct{}, 1), life: life, stop: stop,
+		unsettled: map[semantics.LockToken]*message{}, sessions: map[semantics.LockToken]*Session{}, byID: map[string]*Session{}, lockFor: lockFor,
 	}
 	a.credits.granted = granted
 	a.credits.wanted, a.credits.unwant = context.WithCancel(life)

@@ -34,9 +34,9 @@ func TestRECV_12_AFetchThatEndsWithNothing(t *testing.T) {
 		messages[i] = &semantics.Received{LockToken: semantics.LockToken{byte(i + 1)}}
 	}
 	n, _ := a.UseAll(false)
-	a.Deliver(nil, delivery.New(life, source, semantics.PeekLock, messages, store, new(delivery.Removals)), n)
+	a.Deliver(delivery.New(life, source, semantics.PeekLock, messages, store, new(delivery.Removals)), n)
 	n, _ = a.UseAll(false)
-	a.Deliver(nil, &delivery.Delivery{}, n)
+	a.Deliver(&delivery.Delivery{}, n)
 	now, _ := a.TakeAhead(false)
 	if len(now.Tokens()) != 1 || now.Source() != source {
 		t.Errorf("the client gets %d messages of %q, want 1 of %q", len(now.Tokens()), now.Source().Path, source.Path)

@@ -20,7 +20,7 @@ func TestPART_7_LocksOfAPartitionThatIsAway(t *testing.T) {
 	a := account.New(life, stop, account.Settings{Source: source, PrefetchesCut: new(atomic.Int64), MaxAutoRenew: time.Minute}, 1, 30*time.Second)
 	token := semantics.LockToken{1}
 	n, _ := a.UseAll(false)
-	a.Deliver(nil, delivery.New(life, source, semantics.PeekLock, []*semantics.Received{{LockToken: token}}, released{}, new(delivery.Removals)), n)
+	a.Deliver(delivery.New(life, source, semantics.PeekLock, []*semantics.Received{{LockToken: token}}, released{}, new(delivery.Removals)), n)
 	renewed := func(code semantics.Code) int {
 		a.MessagesRenewed([]semantics.LockToken{token}, []semantics.Renewal{{Code: code}})
 		return len(a.MessagesToRenew(true))

@@ -14,6 +14,7 @@ type credits struct {
 	ahead   int             // that may be fetched beyond that (RECV-12)
 	used    int             // by unsettled messages, and by receives under way for what they may return
 	busy    int             // sessions that use some
+	staying int             // of them, that are not to be given up
 	starved []*Session      // that wait for more than they use
 	wanted  context.Context //nolint:containedctx // ends when there are fewer than are used
 	unwant  context.CancelFunc
@@ -33,6 +34,7 @@ func (a *Account) Grant(n int) {
 	if c.free() < 0 { // what is under way might be more than is wanted now
 		c.unwant()
 		c.wanted, c.unwant = context.WithCancel(a.life)
+		a.changeAll()
 	}
 	a.freed()
 }
@@ -52,11 +54,21 @@ func (a *Account) UseAll(isDraining bool) (n, unsettled int) {
 	return n, len(a.unsettled)
 }
 
-// Unuse frees credits that a session uses, or with nil those of a source without sessions.
-func (a *Account) Unuse(p *Session, n int) {
+// Unuse frees credits of a source without sessions.
+func (a *Account) Unuse(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.use(nil, -n)
+	a.freed()
+}
+
+// Returned notes that the surplus of a session, so many messages, was given back.
+func (a *Account) Returned(p *Session, n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p.isReturned = false
 	a.use(p, -n)
+	p.change()
 	a.freed()
 }
 
@@ -76,14 +88,22 @@ func (a *Account) use(p *Session, n int) {
 	if p == nil || n == 0 {
 		return
 	}
-	if p.used == 0 {
-		a.credits.busy++
-	}
+	before := p.used
 	p.used += n
-	if p.used == 0 {
-		a.credits.busy--
+	switch {
+	case before == 0:
+		a.countBusy(p, 1)
+	case p.used == 0:
+		a.countBusy(p, -1)
 	}
 	p.countIdle()
+}
+
+func (a *Account) countBusy(p *Session, n int) {
+	a.credits.busy += n
+	if p.leaving == nil {
+		a.credits.staying += n
+	}
 }
 
 // places is how many sessions there may be: each is sure of one credit.
@@ -111,12 +131,17 @@ func (a *Account) share(p *Session) int {
 // freed lets those go on that wait for credits, as many sessions as there are credits for, one after the other. A
 // session that was woken and takes none must call it again.
 func (a *Account) freed() {
-	loop.Poke(a.CreditsFree)
-	loop.Poke(a.PlaceFree)
-	loop.Poke(a.Fetched)
+	if !a.BySession {
+		loop.Poke(a.CreditsFree)
+		loop.Poke(a.Fetched)
+		return
+	}
+	if a.mayAccept() != a.mayTake {
+		loop.Poke(a.PlaceFree)
+	}
 	c := &a.credits
 	for n := c.free() - a.kept(); n > 0 && len(c.starved) > 0; n-- {
-		loop.Poke(c.starved[0].Changed)
+		c.starved[0].change()
 		c.starved = c.starved[1:]
 	}
 }

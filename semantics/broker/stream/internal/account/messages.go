@@ -5,7 +5,6 @@ import (
 
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker/delivery"
-	"github.com/sidebus/sidebus/semantics/broker/internal/loop"
 )
 
 // message is one that the client has, or is about to get.
@@ -20,15 +19,19 @@ type message struct {
 	doubt    *doubt // the last settlement may have taken effect or not; nil: none such
 }
 
-// Deliver notes messages of a receive for which n credits are used. taken then has what is to be handed to the client:
-// nothing, if it is fetched ahead. surplus is to be given back with its credits, because the client has taken back the
-// credits for it, or its session is being given up; nil: there is none.
-func (a *Account) Deliver(p *Session, taken *delivery.Delivery, n int) (surplus *delivery.Delivery) {
+// Deliver notes messages without a session of a receive for which n credits are used. taken then has what is to be handed
+// to the client: nothing, if it is fetched ahead. surplus is to be given back with its credits, because the client has
+// taken back the credits for it; nil: there is none.
+func (a *Account) Deliver(taken *delivery.Delivery, n int) (surplus *delivery.Delivery) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.deliver(p, taken, n)
+	surplus = a.deliver(nil, taken, n)
+	a.freed()
+	return surplus
 }
 
+// deliver is Deliver for a session, or with nil for none. What is of a session that is to be given up is surplus too.
+// freed must be called afterwards.
 func (a *Account) deliver(p *Session, taken *delivery.Delivery, n int) (surplus *delivery.Delivery) {
 	a.use(p, len(taken.Tokens())-n)
 	keep := max(len(taken.Tokens())+min(a.credits.free(), 0), 0)
@@ -42,7 +45,6 @@ func (a *Account) deliver(p *Session, taken *delivery.Delivery, n int) (surplus 
 		a.ahead.add(taken.Split(0))
 	}
 	a.book(p, taken)
-	a.freed()
 	return surplus
 }
 
@@ -126,7 +128,11 @@ func (a *Account) drop(t semantics.LockToken) {
 	}
 	if p := m.session; p != nil {
 		p.lastActive = time.Now()
-		p.armIdle()
-		loop.Poke(p.Changed)
+		if p.following == 0 { // else the end of the turn does
+			p.change()
+		}
+		if p.isIdle() {
+			a.dueBy(p.lastActive.Add(a.SessionIdle))
+		}
 	}
 }

@@ -4,14 +4,30 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker/internal/loop"
 )
 
 // MayAccept reports whether one more session may be accepted, and how many are held.
 func (a *Account) MayAccept() (may bool, held int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// there is a place, or one that is held can give its place up
-	return a.hasPlace() || a.credits.granted > 0 && a.idlest() != nil, len(a.sessions)
+	a.mayTake = a.mayAccept()
+	return a.mayTake, len(a.sessions)
+}
+
+// mayAccept reports whether there is a place, or a session that is held can give its place up.
+func (a *Account) mayAccept() bool { return a.hasPlace() || a.credits.granted > 0 && a.idlers > 0 }
+
+// Waiting returns how many sessions have no message and wait for one.
+func (a *Account) Waiting() (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, p := range a.sessions {
+		if p.isWaiting {
+			n++
+		}
+	}
+	return n
 }
 
 // Places returns for how many more sessions there is a place and a credit.
@@ -21,10 +37,10 @@ func (a *Account) Places() int {
 	return a.freePlaces()
 }
 
-// Open notes a session that was accepted. If there is a place, it returns the session, and its pump is to begin. If
-// not, the session takes the place of one with nothing to do and begins when that has been given up, so that the client
-// never sees more sessions than it wants. isRefused: there is no such session either.
-func (a *Account) Open(accepted *semantics.Session) (begins *Session, isRefused bool) {
+// Open notes a session that was accepted. If there is no place, the session takes that of one with nothing to do and
+// begins when that has been given up, so that the client never sees more sessions than it wants. isRefused: there is no
+// such session either.
+func (a *Account) Open(accepted *semantics.Session) (isRefused bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	next, former := a.newSession(accepted)
@@ -35,18 +51,21 @@ func (a *Account) Open(accepted *semantics.Session) (begins *Session, isRefused 
 	case a.hasPlace() && retiring != nil && len(a.sessions) >= a.places():
 		retiring.makeWayFor(next)
 	case a.hasPlace():
-		a.sessions[next.Lock] = next
-		return next, false
+		a.add(next)
+		a.begin(next)
 	case idlest != nil:
 		idlest.makeWayFor(next)
 	default: // meanwhile all have got something to do
-		return nil, true
+		return true
 	}
-	return nil, false
+	return false
 }
 
-// CloseSession lets the pump of a session that the client does not want any more give it up. It reports false when the
-// session is not held.
+// begin lets the client hear of a session. Its messages follow when it has.
+func (a *Account) begin(p *Session) { a.push(p, Event{SessionOpened: p.Session}) }
+
+// CloseSession lets a session be given up that the client does not want any more. It reports false when the session is
+// not held.
 func (a *Account) CloseSession(lock semantics.LockToken) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -58,19 +77,16 @@ func (a *Account) CloseSession(lock semantics.LockToken) bool {
 	return true
 }
 
-// MayYield reports whether the session has kept its place long enough, and can give it up to another: nothing is in
+// mayYield reports whether the session has kept its place long enough, and can give it up to another: nothing is in
 // flight.
-func (p *Session) MayYield() bool {
-	p.account.mu.Lock()
-	defer p.account.mu.Unlock()
-	a := p.account
-	return p.leaving == nil && p.used == 0 && p.isToYield() && a.mayReplace()
+func (p *Session) mayYield(now time.Time) bool {
+	return p.leaving == nil && p.used == 0 && p.isToYield(now) && p.account.mayReplace()
 }
 
 // isToYield reports whether the session has kept its place long enough, and another one may be ready and wait for it.
-func (p *Session) isToYield() bool {
+func (p *Session) isToYield(now time.Time) bool {
 	a := p.account
-	return time.Since(p.placed) >= placeTime && time.Since(a.noneReady) >= readyLook && !a.hasPlace()
+	return now.Sub(p.placed) >= placeTime && now.Sub(a.noneReady) >= readyLook && !a.hasPlace()
 }
 
 // Yield passes the place to a session that was accepted, nil if none is ready. isRefused: it comes too late, because
@@ -78,11 +94,13 @@ func (p *Session) isToYield() bool {
 func (p *Session) Yield(accepted *semantics.Session) (isRefused bool) {
 	p.account.mu.Lock()
 	defer p.account.mu.Unlock()
-	p.placed = time.Now()
+	p.placed, p.isYielding = time.Now(), false
+	defer p.change()
 	if accepted == nil {
 		p.account.noneReady = p.placed
 		return false
 	}
+	p.account.noneReady = time.Time{} // others may look now
 	if p.successor != nil || !p.account.mayReplace() {
 		return true
 	}
@@ -91,8 +109,8 @@ func (p *Session) Yield(accepted *semantics.Session) (isRefused bool) {
 	return false
 }
 
-// Closed notes that the session was given up, or that its lock had ended before, and returns why.
-func (p *Session) Closed(isLost bool) SessionEnd {
+// Closed notes that the session was given up, or that its lock had ended before, and lets the client hear of it.
+func (p *Session) Closed(isLost bool) {
 	p.account.mu.Lock()
 	defer p.account.mu.Unlock()
 	why := *p.leaving
@@ -101,42 +119,43 @@ func (p *Session) Closed(isLost bool) SessionEnd {
 	}
 	p.isClosed = true
 	p.disown()
-	return why
+	p.account.push(p, Event{SessionClosed: &ClosedSession{ID: p.ID, Lock: p.Lock, Why: why}})
 }
 
-// Remove takes the session out when the client knows of its end, and returns the one whose pump is to begin in its
-// place, nil if there is none.
-func (p *Session) Remove() *Session {
-	p.account.mu.Lock()
-	defer p.account.mu.Unlock()
-	delete(p.account.sessions, p.Lock)
-	p.account.leavers--
-	p.account.freed()
-	return p.successor
+// remove takes the session out when the client knows of its end, and begins the one that has its place.
+func (p *Session) remove() {
+	a := p.account
+	delete(a.sessions, p.Lock)
+	if a.byID[p.ID] == p {
+		delete(a.byID, p.ID)
+	}
+	a.leavers--
+	if p.successor != nil {
+		a.begin(p.successor)
+	}
+	a.freed()
+	loop.Poke(a.PlaceFree)
 }
 
 // newSession returns a Session for one that was accepted. The former one of the same ID, if there is one, has lost its
 // lock.
 func (a *Account) newSession(accepted *semantics.Session) (next, former *Session) {
 	now := time.Now()
-	for _, p := range a.sessions {
-		if p.ID == accepted.ID && (former == nil || former.isClosed) {
-			former = p
-		}
-	}
+	former = a.byID[accepted.ID]
 	if former != nil && !former.isClosed {
 		former.lose()
 	}
 	return &Session{
-		Session: accepted, Changed: make(chan struct{}, 1), account: a,
-		lastActive: now, placed: now, endsAt: now.Add(a.lockFor),
+		Session: accepted, account: a, lastActive: now, placed: now, endsAt: now.Add(a.lockFor),
 	}, former
 }
+
+func (a *Account) add(p *Session) { a.sessions[p.Lock], a.byID[p.ID] = p, p }
 
 // makeWayFor passes the place to another session.
 func (p *Session) makeWayFor(next *Session) {
 	p.successor = next
-	p.account.sessions[next.Lock] = next
+	p.account.add(next)
 	p.leave(SessionYielded)
 }
 
@@ -150,15 +169,8 @@ func (a *Account) mayReplace() bool {
 func (a *Account) hasPlace() bool { return a.freePlaces() > 0 }
 
 func (a *Account) freePlaces() int {
-	stay, needy := len(a.sessions)-a.leavers, len(a.sessions)-a.credits.busy
-	if a.leavers > 0 {
-		needy = 0
-		for _, p := range a.sessions {
-			if p.leaving == nil && p.used == 0 {
-				needy++
-			}
-		}
-	}
+	stay := len(a.sessions) - a.leavers
+	needy := stay - a.credits.staying
 	return max(min(a.places()-stay, a.credits.free()-needy), 0)
 }
 

@@ -1,11 +1,9 @@
 package account
 
 import (
-	"context"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
-	"github.com/sidebus/sidebus/semantics/broker/delivery"
 	"github.com/sidebus/sidebus/semantics/broker/internal/loop"
 )
 
@@ -30,37 +28,32 @@ const (
 	SessionPaused                    // the client has no credit left for it
 )
 
-// Session is one session that the subscription holds. One goroutine, its pump, takes its messages.
+// Session is one session that the subscription holds. Steps says what is to be done for it.
 type Session struct {
 	*semantics.Session
 
-	Changed chan struct{} // wakes the pump; has a buffer of one
-
 	account    *Account
-	used       int                  // credits: for messages that the client has and for a receive under way
-	lastActive time.Time            // when it last had a message, or one of its messages was settled
-	placed     time.Time            // since when it has its place
-	endsAt     time.Time            // no earlier than the end of its lock, by this process' clock
-	isTaking   bool                 // the pump takes messages, or hands on what it took
-	following  int                  // messages that a turn under way takes in the place of those that it completes
-	carried    int                  // credits of messages that this turn has completed, for those that follow
-	taken      []*delivery.Delivery // with turns, for the pump to hand on
-	isEmpty    bool                 // the last turn found nothing
-	isWaiting  bool                 // in a receive that waits, for which it uses one credit
-	isOpen     bool                 // the client knows of it
-	isCounted  bool                 // among those that have nothing to do
-	idle       *time.Timer          // runs while it waits and has nothing in flight
-	interrupt  context.CancelFunc   // of that receive
-	leaving    *SessionEnd          // it is to be given up
-	isClosed   bool                 // it was given up
-	successor  *Session             // begins when this one has ended
-}
-
-// Opened notes that the client knows of the session.
-func (p *Session) Opened() {
-	p.account.mu.Lock()
-	defer p.account.mu.Unlock()
-	p.isOpen = true
+	used       int       // credits: for messages that the client has, for a look under way, and for the next message
+	lastActive time.Time // when it last had a message, or one of its messages was settled
+	placed     time.Time // since when it has its place
+	endsAt     time.Time // no earlier than the end of its lock, by this process' clock
+	isOpen     bool      // the client knows of it
+	isChanged  bool      // it is among those that Steps looks at
+	isLooking  bool      // a look takes messages
+	isYielding bool      // it is being found out whether another session is ready
+	isReturned bool      // messages go back that the client cannot have seen; until then nothing behind them is taken
+	following  int       // messages that a turn under way takes in the place of those that it completes
+	carried    int       // credits of messages that this turn has completed, for those that follow
+	isWaiting  bool      // it was empty, and the store wakes it; for the next message it uses one credit
+	isWoken    bool      // by the store, since the last look or turn began
+	isCounted  bool      // among those that have nothing to do
+	lookAt     time.Time // when to look although nothing has changed; zero: not
+	pausedTo   time.Time // no look before, because the last one failed; zero: at once
+	pausedFor  time.Duration
+	leaving    *SessionEnd // it is to be given up
+	isEnding   bool        // it is being given up
+	isClosed   bool        // it was given up
+	successor  *Session    // begins when this one has ended
 }
 
 // Renewed notes that the lock was renewed.
@@ -77,64 +70,20 @@ func (p *Session) Lose() {
 	p.lose()
 }
 
-// Use takes credits for as many messages as may be in flight now. 0: the pump is to wait until Changed, or until an
-// instant if it is not zero, and to ask again. isOver: the session is to be given up.
-func (p *Session) Use(isDraining bool) (n int, until time.Time, isOver bool) {
-	p.account.mu.Lock()
-	defer p.account.mu.Unlock()
-	n, until = p.reserve(isDraining)
-	p.isTaking = n > 0
-	return n, until, p.leaving != nil
-}
-
-// Waiting notes that the pump, which uses n credits, waits for one message with one of them until interrupt is called.
-func (p *Session) Waiting(n int, interrupt context.CancelFunc) {
-	p.account.mu.Lock()
-	defer p.account.mu.Unlock()
-	p.account.use(p, 1-n)
-	p.isWaiting, p.interrupt = true, interrupt
-	p.countIdle()
-	p.armIdle()
-	if p.leaving != nil {
-		interrupt()
-	}
-	p.account.freed() // there may also be a place for another session now
-}
-
-// Waited notes that the pump does not wait any more.
-func (p *Session) Waited() {
-	p.account.mu.Lock()
-	defer p.account.mu.Unlock()
-	p.isWaiting, p.interrupt = false, nil
-	p.countIdle()
-	if p.idle != nil {
-		p.idle.Stop()
-	}
-}
-
-// IdleOut closes the session if it has had nothing to do for long enough.
-func (p *Session) IdleOut() {
-	p.account.mu.Lock()
-	defer p.account.mu.Unlock()
-	if p.isIdle() && time.Since(p.lastActive) >= p.account.SessionIdle {
-		p.leave(SessionIdle)
-	}
-}
-
-func (p *Session) reserve(isDraining bool) (n int, until time.Time) {
+// reserve takes credits for as many messages as may be in flight now. If there are none, the session waits for a change
+// or, unless it is zero, for an instant.
+func (p *Session) reserve(now time.Time, isDraining bool) (n int, until time.Time) {
 	a := p.account
 	a.unstarve(p)
-	stayed := time.Since(p.placed)
+	stayed := now.Sub(p.placed)
 	switch {
-	case p.leaving != nil, p.following > 0, len(p.taken) > 0:
-		return 0, until
 	case isDraining && p.used == 0:
 		p.leave(SessionDrained)
 		return 0, until
 	case isDraining:
 		return 0, until
 	case stayed >= 2*placeTime:
-		p.placed = time.Now()
+		p.placed = now
 	case stayed >= placeTime && p.used > 0 && !a.hasPlace():
 		a.freed() // what it may have been woken for is for others
 		return 0, p.placed.Add(2 * placeTime)
@@ -149,6 +98,27 @@ func (p *Session) reserve(isDraining bool) (n int, until time.Time) {
 		a.starve(p)
 	}
 	return 0, until
+}
+
+// wait makes the session wait for its next message, with one credit.
+func (p *Session) wait(now time.Time, recheck time.Duration) {
+	a := p.account
+	a.use(p, 1)
+	p.isWaiting, p.lookAt = true, now.Add(recheck)
+	p.countIdle()
+	a.dueBy(p.lookAt)
+	if p.isIdle() {
+		a.dueBy(p.lastActive.Add(a.SessionIdle))
+	}
+}
+
+// stopWaiting frees the credit for the next message.
+func (p *Session) stopWaiting() {
+	if p.isWaiting {
+		p.isWaiting, p.lookAt = false, time.Time{}
+		p.account.use(p, -1)
+		p.countIdle()
+	}
 }
 
 // isIdle reports whether the session has nothing to do.
@@ -166,33 +136,21 @@ func (p *Session) countIdle() {
 	}
 }
 
-// armIdle lets the session be given up when it has had nothing to do for long enough.
-func (p *Session) armIdle() {
-	left := p.account.SessionIdle - time.Since(p.lastActive)
-	switch {
-	case !p.isIdle():
-	case p.idle == nil:
-		p.idle = time.AfterFunc(left, p.IdleOut)
-	default:
-		p.idle.Reset(left)
-	}
-}
-
-// leave makes the pump give the session up.
+// leave lets the session be given up.
 func (p *Session) leave(why SessionEnd) {
 	if p.leaving == nil {
 		p.leaving = &why
 		p.account.leavers++
+		if p.used > 0 {
+			p.account.credits.staying--
+		}
 		p.countIdle()
 	}
-	if p.interrupt != nil {
-		p.interrupt()
-	}
-	loop.Poke(p.Changed)
+	p.change()
 	loop.Poke(p.account.PlaceFree)
 }
 
-// lose makes the pump give the session up, and drops its messages at once.
+// lose lets the session be given up, and drops its messages at once.
 func (p *Session) lose() {
 	p.leave(SessionLost)
 	p.disown()

@@ -21,7 +21,7 @@ func TestDUR_2_CreditOfAnUnconfirmedSettlement(t *testing.T) {
 	token := semantics.LockToken{1}
 	n, _ := a.UseAll(false)
 	messages := []*semantics.Received{{LockToken: token}}
-	a.Deliver(nil, delivery.New(life, source, semantics.PeekLock, messages, store, new(delivery.Removals)), n)
+	a.Deliver(delivery.New(life, source, semantics.PeekLock, messages, store, new(delivery.Removals)), n)
 	_, groups := a.Settling([]semantics.LockToken{token})
 	a.Settled(groups[0], nil, []semantics.Code{semantics.DurabilityNotMet}, nil)
 	if n, _ := a.UseAll(false); n != 1 {
