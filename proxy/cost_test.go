@@ -67,8 +67,8 @@ func TestCostOfAMessage(t *testing.T) { //nolint:paralleltest // it counts what 
 		{"memory, three calls over one stream", sharedToMemory, nil, byCalls, cost{285, 26_500, 0.1, 0, 0, 0}},
 		{"redis, three calls over one stream", sharedToRedis, usage, byCalls, cost{440, 34_500, 0.1, 3.1, 29, 5_200}},
 		{"redis, two calls over one stream", sharedToRedis, usage, byTurns, cost{370, 31_600, 0.1, 3.1, 29, 5_200}},
-		{"redis, three calls in a session", toRedis, usage, bySession, cost{745, 56_500, 0.1, 3.1, 75, 5_300}},
-		{"redis, stream in a session", toRedis, usage, byStreamInSession, cost{220, 22_000, 0.1, 1.1, 42, 3_900}},
+		{"redis, three calls in a session", toRedis, usage, bySession, cost{745, 56_500, 0.1, 3.1, 52, 5_300}},
+		{"redis, stream in a session", toRedis, usage, byStreamInSession, cost{220, 21_600, 0.1, 1.1, 26, 3_900}},
 		{"redis, stream", toRedis, usage, byStreams(100), cost{23, 10_600, 0.1, 0.05, 0.5, 1_240}},
 		{"redis, stream, one by one", toRedis, usage, byStreams(1), cost{316, 25_800, 0.1, 3.1, 31, 5_200}},
 	} {
