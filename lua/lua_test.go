@@ -115,7 +115,7 @@ func TestFlagsLetAFullRedisDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"create_entity": "", "create_subscription": "", "create_rule": "", "update_entity": "", "register_name": "",
+		"create_entity": "", "create_subscription": "", "create_rule": "", "replace_rule": "", "update_entity": "", "register_name": "",
 		"create_entity_in_partition": "allow-oom", "create_subscription_in_partition": "allow-oom",
 		"update_entity_in_partition": "allow-oom", "register_name_in_partition": "allow-oom",
 		"send": "", "publish": "", "transact": "", "transact_settling": "allow-oom", "activate": "",

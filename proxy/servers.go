@@ -16,6 +16,7 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/admin"
 	"github.com/sidebus/sidebus/proxy/amqp"
+	"github.com/sidebus/sidebus/proxy/atom"
 	"github.com/sidebus/sidebus/proxy/compat"
 	"github.com/sidebus/sidebus/proxy/console"
 	"github.com/sidebus/sidebus/proxy/grpcapi"
@@ -61,8 +62,12 @@ func (p *Proxy) newServers(measures *obs.Metrics, calls *obs.Calls, metrics *pro
 	healthpb.RegisterHealthServer(p.grpc, &health{readiness: p.readiness, stopping: p.stopping})
 	reflection.Register(p.grpc)
 
+	management := atom.New(atom.Config{
+		Broker: p.broker, Responses: p.responses, Calls: calls, Authorizer: p.config.Authorizer,
+		Namespace: p.config.Namespace, Next: api,
+	})
 	p.http = p.apiServer(compat.New(compat.Config{
-		Broker: p.broker, Responses: p.responses, Calls: calls, Metrics: measures, Next: api,
+		Broker: p.broker, Responses: p.responses, Calls: calls, Metrics: measures, Next: management,
 		Authorizer: p.config.Authorizer,
 	}))
 

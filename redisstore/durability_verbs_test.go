@@ -25,7 +25,7 @@ var fencing = map[string]string{
 	"release_unanswered": comesAgain, "accept_session": comesAgain, "accept_next_session": comesAgain,
 	"renew_session_lock": comesAgain, "close_session": comesAgain, "pass_on": comesAgain, "note_use": comesAgain,
 
-	"create_entity": isRepaired, "create_subscription": isRepaired, "create_rule": isRepaired, "update_entity": isRepaired,
+	"create_entity": isRepaired, "create_subscription": isRepaired, "create_rule": isRepaired, "replace_rule": isRepaired, "update_entity": isRepaired,
 	"create_entity_in_partition": isRepaired, "create_subscription_in_partition": isRepaired,
 	"update_entity_in_partition": isRepaired, "register_name_in_partition": isRepaired,
 	"register_name": isRepaired, "bar_name": isRepaired, "unregister_name": isRepaired, "delete_queue": isRepaired,

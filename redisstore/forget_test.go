@@ -28,6 +28,10 @@ func TestDUR_4_VersionOfRoutesNeverComesAgain(t *testing.T) {
 			_, err := s.CreateRule(t.Context(), eu, semantics.Rule{Name: "more", Filter: semantics.RuleFilter{All: true}})
 			s.fails("rule", err)
 		},
+		"replace_rule": func(s *topics) {
+			_, err := s.ReplaceRule(t.Context(), eu, semantics.Rule{Name: semantics.DefaultRule, Filter: semantics.RuleFilter{None: true}})
+			s.fails("rule", err)
+		},
 		"delete_rule": func(s *topics) { s.fails("rule", s.DeleteRule(t.Context(), eu, semantics.DefaultRule)) },
 		"update_entity of a subscription": func(s *topics) {
 			update(s, semantics.SubscriptionKind, eu, "deadLetteringOnFilterEvaluationExceptions", func(o *semantics.Options) {

@@ -15,6 +15,17 @@ import (
 
 // CreateRule implements semantics.Topics.
 func (s *Store) CreateRule(ctx context.Context, subscription string, rule semantics.Rule) (semantics.Rule, error) {
+	return s.putRule(ctx, "create_rule", subscription, rule)
+}
+
+// ReplaceRule implements semantics.Topics.
+func (s *Store) ReplaceRule(ctx context.Context, subscription string, rule semantics.Rule) (semantics.Rule, error) {
+	return s.putRule(ctx, "replace_rule", subscription, rule)
+}
+
+func (s *Store) putRule(
+	ctx context.Context, script, subscription string, rule semantics.Rule,
+) (semantics.Rule, error) {
 	blob, err := encodeRule(rule)
 	if err != nil {
 		return semantics.Rule{}, err
@@ -22,7 +33,7 @@ func (s *Store) CreateRule(ctx context.Context, subscription string, rule semant
 	topic, name, _ := semantics.SplitSubscription(subscription)
 	limits := s.options.TopicLimits
 	r, err := s.run(
-		ctx, "create_rule", s.keys(subscription), s.now(), semantics.Fold(name), semantics.Fold(rule.Name),
+		ctx, script, s.keys(subscription), s.now(), semantics.Fold(name), semantics.Fold(rule.Name),
 		ruleLetter(rule), blob, limits.sqlFilters(), limits.correlationFilters(), newMark(),
 	)
 	if err != nil {
@@ -33,6 +44,8 @@ func (s *Store) CreateRule(ctx context.Context, subscription string, rule semant
 		return semantics.Rule{}, semantics.NotFound(subscription)
 	case semantics.RuleAlreadyExists:
 		return semantics.Rule{}, semantics.RuleExists(subscription, rule.Name)
+	case semantics.RuleNotFound:
+		return semantics.Rule{}, semantics.RuleUnknown(subscription, rule.Name)
 	case semantics.QuotaExceeded:
 		return semantics.Rule{}, limits.over(topic, r)
 	default: // OK

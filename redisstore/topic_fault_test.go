@@ -342,6 +342,10 @@ func TestERR_6_TopicsAfterLostAnswers(t *testing.T) {
 		_, err := s.CreateRule(ctx, of("eu").Path, rule)
 		return err
 	}), semantics.RuleAlreadyExists)
+	must(l.lose("replace rule", func(s *redisstore.Store) error { // a repeat has the same result
+		_, err := s.ReplaceRule(ctx, of("eu").Path, rule)
+		return err
+	}))
 	want("delete rule", l.lose("delete rule", func(s *redisstore.Store) error {
 		return s.DeleteRule(ctx, of("eu").Path, "MORE")
 	}), semantics.RuleNotFound)

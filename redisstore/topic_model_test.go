@@ -488,6 +488,13 @@ func (m *topicModel) rule(rt *rapid.T) {
 		})
 		return
 	}
+	if rapid.Bool().Draw(rt, "replace") {
+		if rapid.Bool().Draw(rt, "other kind") {
+			rule.Filter = semantics.RuleFilter{All: true}
+		}
+		m.both("replace rule", func(_ int, s semantics.Store) (any, error) { return s.ReplaceRule(m.t.Context(), path, rule) })
+		return
+	}
 	m.both("create rule", func(_ int, s semantics.Store) (any, error) { return s.CreateRule(m.t.Context(), path, rule) })
 }
 

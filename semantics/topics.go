@@ -13,6 +13,10 @@ type Topics interface {
 	// RULE_ALREADY_EXISTS, QUOTA_EXCEEDED (RULE-4).
 	CreateRule(ctx context.Context, subscription string, rule Rule) (Rule, error)
 
+	// ReplaceRule replaces filter and action of a rule, which keeps its time, in one step, and returns it (RULE-10).
+	// ENTITY_NOT_FOUND, RULE_NOT_FOUND, QUOTA_EXCEEDED (RULE-4).
+	ReplaceRule(ctx context.Context, subscription string, rule Rule) (Rule, error)
+
 	// GetRule reads a rule. ENTITY_NOT_FOUND, RULE_NOT_FOUND.
 	GetRule(ctx context.Context, subscription, name string) (Rule, error)
 

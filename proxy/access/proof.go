@@ -3,7 +3,10 @@ package access
 import (
 	"crypto/x509"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/sidebus/sidebus/proxy/sas"
 )
 
 // Proof is what a caller proves who it is with.
@@ -11,6 +14,16 @@ type Proof struct {
 	Way         Way
 	Credentials []string // values of the header or metadata Authorization
 	Peer        Peer
+}
+
+// CredentialsOf returns a token as the header Authorization has it: clients of Service Bus send that of a shared access
+// rule complete, and any other one alone.
+func CredentialsOf(token string) string {
+	scheme, _, hasScheme := strings.Cut(token, " ")
+	if hasScheme && (strings.EqualFold(scheme, sas.Scheme) || strings.EqualFold(scheme, "Bearer")) {
+		return token
+	}
+	return "Bearer " + token
 }
 
 // Way is how calls come in.

@@ -53,7 +53,7 @@ func (c *connection) putToken(request convert.Request) (status int32, descriptio
 
 func (c *connection) takeToken(ctx context.Context, audience, token string) error {
 	caller, err := c.server.Authorizer.Authenticate(access.Proof{
-		Credentials: []string{credentials(token)}, Peer: access.PeerOf(c.net),
+		Credentials: []string{access.CredentialsOf(token)}, Peer: access.PeerOf(c.net),
 	})
 	if err != nil {
 		return describeToken(err)
@@ -70,15 +70,6 @@ func (c *connection) takeToken(ctx context.Context, audience, token string) erro
 		return err
 	}
 	return nil // a name that is invalid, or a store that is away: the links will learn
-}
-
-// credentials returns a token as the header Authorization has it: one of a shared access rule is complete, any other
-// one is a bearer token.
-func credentials(token string) string {
-	if strings.HasPrefix(token, "SharedAccessSignature ") || strings.HasPrefix(token, "Bearer ") {
-		return token
-	}
-	return "Bearer " + token
 }
 
 // isKnownTo reports whether a caller may learn that an entity exists (ERR-5).

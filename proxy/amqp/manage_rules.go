@@ -7,6 +7,7 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/amqp/internal/codec"
 	"github.com/sidebus/sidebus/proxy/amqp/internal/convert"
+	"github.com/sidebus/sidebus/proxy/internal/paging"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -102,7 +103,7 @@ func (m *management) listRules(ctx context.Context, args *arguments) (codec.Map,
 	if err != nil {
 		return nil, err
 	}
-	rules, err := window(skip, top, func(token string) ([]semantics.Rule, string, error) {
+	rules, err := paging.Window(skip, top, func(token string) ([]semantics.Rule, string, error) {
 		return m.connection.server.Broker.ListRules(ctx, m.at.path, semantics.MaxPageSize, token)
 	})
 	if err != nil || len(rules) == 0 {
@@ -113,22 +114,6 @@ func (m *management) listRules(ctx context.Context, args *arguments) (codec.Map,
 		list[i] = codec.Map{codec.Entry("rule-description", encodeRule(rule))}
 	}
 	return codec.Map{codec.Entry("rules", list)}, nil
-}
-
-// window returns what a listing has behind the first skip, at most top. Those before it are read too: the listings of
-// the broker go on behind a token, not behind a number.
-func window[T any](skip, top int, page func(token string) ([]T, string, error)) (all []T, err error) {
-	for token, isFirst := "", true; (token != "" || isFirst) && len(all) < top; isFirst = false {
-		var some []T
-		if some, token, err = page(token); err != nil {
-			return nil, err
-		}
-		skipped := min(skip, len(some))
-		skip -= skipped
-		some = some[skipped:]
-		all = append(all, some[:min(len(some), top-len(all))]...)
-	}
-	return all, nil
 }
 
 func described(code uint64, fields ...any) codec.Described {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/amqp/internal/codec"
 	"github.com/sidebus/sidebus/proxy/amqp/internal/convert"
+	"github.com/sidebus/sidebus/proxy/internal/paging"
 	"github.com/sidebus/sidebus/semantics"
 )
 
@@ -87,7 +88,7 @@ func (m *management) listSessions(ctx context.Context, args *arguments) (codec.M
 	list := func(token string) ([]semantics.SessionRow, string, error) {
 		return m.connection.server.Broker.ListSessions(ctx, m.at.path, semantics.MaxPageSize, token, filter)
 	}
-	rows, err := window(skip, min(top, semantics.MaxPageSize), list)
+	rows, err := paging.Window(skip, min(top, semantics.MaxPageSize), list)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}

@@ -66,16 +66,25 @@ type errorBody struct {
 	Detail  string
 }
 
+// StatusOf returns the status of an error.
+func StatusOf(e *semantics.Error) int { return wireerror.StatusOf(e, statuses[e.Code]) }
+
 // writeFailure answers a request that failed.
 func writeFailure(w http.ResponseWriter, failure *semantics.Error) {
-	writeStatus(w, wireerror.StatusOf(failure, statuses[failure.Code]), failure)
+	WriteError(w, StatusOf(failure), Detail(failure), failure)
 }
 
-func writeStatus(w http.ResponseWriter, status int, failure *semantics.Error) {
-	detail := string(failure.Code) + ": " + failure.Message
-	if index, ok := failure.Details[semantics.DetailIndex]; ok {
+// Detail returns the text of an error, which begins with its reason.
+func Detail(e *semantics.Error) string {
+	detail := string(e.Code) + ": " + e.Message
+	if index, ok := e.Details[semantics.DetailIndex]; ok {
 		detail += " (message " + index + " of the batch)"
 	}
+	return detail
+}
+
+// WriteError answers a request that failed, in the form of Service Bus.
+func WriteError(w http.ResponseWriter, status int, detail string, failure *semantics.Error) {
 	var body bytes.Buffer
 	body.WriteString(xml.Header)
 	if err := xml.NewEncoder(&body).Encode(errorBody{

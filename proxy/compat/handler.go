@@ -166,7 +166,7 @@ func (x *exchange) failMethod() {
 	x.failure = semantics.Errorf(
 		semantics.RouteNotFound, "the route does not accept %s; use %s", semantics.Shorten(x.request.Method), allowed,
 	)
-	writeStatus(x, http.StatusMethodNotAllowed, x.failure)
+	WriteError(x, http.StatusMethodNotAllowed, Detail(x.failure), x.failure)
 }
 
 // Limits of the timeout parameter in seconds (REST-8).

@@ -95,5 +95,6 @@ func (t Token) Covers(entity, below string) bool {
 		return false
 	}
 	path = semantics.Fold(strings.Trim(strings.ReplaceAll(path, `\`, "/"), "/"))
-	return path == "" || strings.HasPrefix(semantics.Fold(entity+"/"+below)+"/", path+"/")
+	named := strings.TrimPrefix(semantics.Fold(entity+"/"+below), "/") // a list of the namespace is below no entity
+	return path == "" || strings.HasPrefix(named+"/", path+"/")
 }

@@ -208,6 +208,10 @@ func pricedCalls() []pricedCall {
 			_, _, err := l.CreateRule(ctx, rateEU, semantics.Rule{Name: "r", Filter: semantics.RuleFilter{All: true}})
 			return err
 		}},
+		{"ReplaceRule", "", 10, 0, func(ctx context.Context, l *limited) error {
+			_, _, err := l.ReplaceRule(ctx, rateEU, semantics.Rule{Name: semantics.DefaultRule, Filter: semantics.RuleFilter{All: true}})
+			return err
+		}},
 		{"GetRule", "", 10, 0, func(ctx context.Context, l *limited) error {
 			_, err := l.GetRule(ctx, rateEU, semantics.DefaultRule)
 			return err

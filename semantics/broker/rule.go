@@ -13,6 +13,22 @@ import (
 func (b *Broker) CreateRule(
 	ctx context.Context, subscription string, rule semantics.Rule,
 ) (semantics.Rule, []string, error) {
+	return b.putRule(ctx, subscription, rule, b.store.CreateRule)
+}
+
+// ReplaceRule replaces filter and action of a rule in one step, so that each message is decided by the old or by the
+// new ones (RULE-10). It returns what CreateRule returns. INVALID_ARGUMENT, FILTER_INVALID, ACTION_INVALID,
+// ENTITY_NOT_FOUND, RULE_NOT_FOUND, QUOTA_EXCEEDED; nothing is changed on failure.
+func (b *Broker) ReplaceRule(
+	ctx context.Context, subscription string, rule semantics.Rule,
+) (semantics.Rule, []string, error) {
+	return b.putRule(ctx, subscription, rule, b.store.ReplaceRule)
+}
+
+func (b *Broker) putRule(
+	ctx context.Context, subscription string, rule semantics.Rule,
+	put func(ctx context.Context, subscription string, rule semantics.Rule) (semantics.Rule, error),
+) (semantics.Rule, []string, error) {
 	path, err := parseEntityPath(semantics.SubscriptionKind, subscription)
 	if err != nil {
 		return semantics.Rule{}, nil, err
@@ -24,7 +40,7 @@ func (b *Broker) CreateRule(
 	if err := b.admit(managementCost); err != nil {
 		return semantics.Rule{}, nil, err
 	}
-	rule, err = b.store.CreateRule(ctx, path, rule)
+	rule, err = put(ctx, path, rule)
 	return rule, compiled.Warnings(), err
 }
 

@@ -28,6 +28,23 @@ func (s *Store) CreateRule(ctx context.Context, subscription string, rule semant
 	return sub.addRule(rule, now), nil
 }
 
+// ReplaceRule implements semantics.Topics.
+func (s *Store) ReplaceRule(ctx context.Context, subscription string, rule semantics.Rule) (semantics.Rule, error) {
+	sub, old, unlock, err := s.openRule(ctx, subscription, rule.Name)
+	defer unlock()
+	if err != nil {
+		return semantics.Rule{}, err
+	}
+	delete(sub.rules, semantics.Fold(rule.Name)) // it does not count
+	if err := s.checkRules(sub.topic, rule); err != nil {
+		sub.rules[semantics.Fold(rule.Name)] = old
+		return semantics.Rule{}, err
+	}
+	sub.routesChanged()
+	sub.used(s.now()) // IDLE-4
+	return sub.addRule(rule, old.CreatedAt), nil
+}
+
 // addRule keeps a rule of its own and returns another copy of it.
 func (q *queue) addRule(rule semantics.Rule, now time.Time) semantics.Rule {
 	rule.CreatedAt = now

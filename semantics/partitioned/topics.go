@@ -238,6 +238,23 @@ func (s *Store) CreateRule(
 	return created, err
 }
 
+// ReplaceRule implements semantics.Topics.
+func (s *Store) ReplaceRule(
+	ctx context.Context, subscription string, rule semantics.Rule,
+) (replaced semantics.Rule, err error) {
+	_, name, _ := semantics.SplitSubscription(subscription)
+	err = s.onDefinition(ctx, subscription, func() error {
+		replaced, err = s.Store.ReplaceRule(ctx, subscription, rule)
+		return err
+	}, func(w *whole) error {
+		return s.defines(ctx, w, func() error {
+			replaced, err = s.Store.ReplaceRule(ctx, w.defined(name), rule)
+			return err
+		})
+	})
+	return replaced, err
+}
+
 // DeleteRule implements semantics.Topics.
 func (s *Store) DeleteRule(ctx context.Context, subscription, rule string) error {
 	_, name, _ := semantics.SplitSubscription(subscription)

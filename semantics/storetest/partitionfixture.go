@@ -107,6 +107,13 @@ func (f *failing) CreateRule(ctx context.Context, subscription string, rule sema
 	return f.Below.CreateRule(ctx, subscription, rule)
 }
 
+func (f *failing) ReplaceRule(ctx context.Context, subscription string, rule semantics.Rule) (semantics.Rule, error) {
+	if f.left.Add(-1) < 0 {
+		return semantics.Rule{}, errFailing
+	}
+	return f.Below.ReplaceRule(ctx, subscription, rule)
+}
+
 func (f *failing) DeleteRule(ctx context.Context, subscription, name string) error {
 	if f.left.Add(-1) < 0 {
 		return errFailing

@@ -16,6 +16,7 @@ var partitionTopicHalfwayTests = []ruleTest{
 	testPART_8_UpdateThatEndsHalfway,
 	testPART_8_RuleThatIsCreatedHalfway,
 	testPART_8_RuleThatIsDeletedHalfway,
+	testPART_8_RuleThatIsReplacedHalfway,
 	testPART_8_DeletionThatEndsHalfway,
 }
 
@@ -197,6 +198,32 @@ func testPART_8_RuleThatIsDeletedHalfway(t *testing.T, h *fixture) {
 		}
 		h.publishToAll(3, "a")
 		if isGone {
+			h.wantOfAll(eu, 3, "a")
+		} else {
+			h.wantOfAll(eu, 6, "a")
+		}
+	})
+}
+
+func testPART_8_RuleThatIsReplacedHalfway(t *testing.T, h *fixture) {
+	below := h.spreadNews(3)
+	prepare := func() {
+		if _, err := h.broker.GetRule(t.Context(), eu.Path, "more"); err != nil {
+			h.createRule(eu, doing(always("more"), "SET x = 1"))
+		}
+		h.ok(h.replaceRule(eu, doing(always("more"), "SET x = 1")))
+	}
+	replace := func(b *broker.Broker) error {
+		_, _, err := b.ReplaceRule(t.Context(), eu.Path, never("more"))
+		return err
+	}
+	h.endsHalfway(below, prepare, replace, func(steps int64, whole bool) {
+		isReplaced := steps > 0 || whole
+		if isReplaced {
+			h.ok(replace(h.peer())) // and all partitions follow
+		}
+		h.publishToAll(3, "a")
+		if isReplaced {
 			h.wantOfAll(eu, 3, "a")
 		} else {
 			h.wantOfAll(eu, 6, "a")

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
@@ -31,6 +32,10 @@ var topicRuleTests = []ruleTest{
 	testRULE_4_CorrelationFiltersOfATopic,
 	testRULE_7_BadRuleIsNeverStored,
 	testRULE_9_ListInPages,
+	testRULE_10_Replace,
+	testRULE_10_RefusedReplacementChangesNothing,
+	testRULE_10_LimitsCountTheRuleOnce,
+	testRULE_10_ReplacedAmongConcurrentSends,
 	testENT_3_RuleNamesAreChecked,
 	testENT_4_RuleNamesWithoutCase,
 	testSQL_12_WarningsAreGiven,
@@ -384,6 +389,86 @@ func testRULE_7_BadRuleIsNeverStored(t *testing.T, h *fixture) {
 		}
 		h.wantCode(second(h.broker.GetEntity(t.Context(), semantics.SubscriptionKind, us.Path)), semantics.EntityNotFound)
 	}
+}
+
+// replaceRule replaces a rule.
+func (h *fixture) replaceRule(source semantics.Source, rule semantics.Rule) error {
+	_, _, err := h.broker.ReplaceRule(h.t.Context(), source.Path, rule)
+	return err
+}
+
+func testRULE_10_Replace(t *testing.T, h *fixture) {
+	h.createTopic()
+	h.createSubscriptionWith(eu, []semantics.Rule{onSubject("r", "sport"), never("other")})
+	h.createSubscriptionWith(us, []semantics.Rule{always("r")})
+	created, before := h.Now(), h.routes().Version
+	h.publish(about("sport", text("a")), about("weather", text("b")))
+	h.Advance(time.Minute)
+	replaced, warnings, err := h.broker.ReplaceRule(t.Context(), eu.Path, doing(onSQL("R", "sys.Label = 'weather' AND '5' <> 5"), "SET x = 1"))
+	h.ok(err)
+	h.same(len(warnings), 1)
+	h.same(replaced.CreatedAt, created)
+	got, err := h.broker.GetRule(t.Context(), eu.Path, "r")
+	h.ok(err)
+	h.same(got, replaced)
+	h.same(ruleNames(h.rules(eu)), []string{"other", "R"})
+	if h.routes().Version == before {
+		t.Error("the version of the routes is the same")
+	}
+	h.publish(about("sport", text("c")), about("weather", text("d")))
+	h.wantIDs(us, "a", "b", "c", "d")
+	h.same(h.rules(us)[0].Filter, semantics.RuleFilter{All: true})
+	h.ok(h.replaceRule(eu, always("r")))
+	h.publish(about("sport", text("e")))
+	h.wantIDs(eu, "a", "e")
+	h.ok(h.replaceRule(eu, always("r"))) // by an equal one
+	h.same(ruleNames(h.rules(eu)), []string{"other", "r"})
+}
+
+func testRULE_10_RefusedReplacementChangesNothing(t *testing.T, h *fixture) {
+	h.createTopic()
+	h.createSubscriptionWith(eu, []semantics.Rule{onSubject("r", "sport")})
+	h.createSubscriptionWith(us, []semantics.Rule{always("there")})
+	for _, c := range []struct {
+		rule semantics.Rule
+		want semantics.Code
+	}{
+		{always("there"), semantics.RuleNotFound}, {onSQL("r", "x ="), semantics.FilterInvalid},
+		{doing(always("r"), "SET"), semantics.ActionInvalid}, {always("no/name"), semantics.InvalidArgument},
+	} {
+		h.topicRefused(c.want, func() error { return h.replaceRule(eu, c.rule) })
+	}
+	h.topicRefused(semantics.EntityNotFound, func() error { return h.replaceRule(subscription("asia"), always("r")) })
+	rule, err := h.broker.GetRule(t.Context(), eu.Path, "r")
+	h.ok(err)
+	h.same(rule.Filter, onSubject("r", "sport").Filter)
+}
+
+func testRULE_10_LimitsCountTheRuleOnce(_ *testing.T, h *fixture) {
+	h = h.limited(99, 1, 1)
+	h.createSubscriptionWith(eu, []semantics.Rule{onSQL("r", "n = 1"), onSubject("c", "s"), always("a")})
+	h.ok(h.replaceRule(eu, onSQL("r", "n = 2")))
+	h.topicRefused(semantics.QuotaExceeded, func() error { return h.replaceRule(eu, onSQL("a", "n = 3")) })
+	h.topicRefused(semantics.QuotaExceeded, func() error { return h.replaceRule(eu, onSubject("r", "s")) })
+	h.ok(h.replaceRule(eu, always("r")))
+	h.ok(h.replaceRule(eu, onSQL("a", "n = 3"))) // which the other has left
+	h.topicRefused(semantics.QuotaExceeded, func() error { return h.replaceRule(eu, onSQL("r", "n = 1")) })
+}
+
+func testRULE_10_ReplacedAmongConcurrentSends(_ *testing.T, h *fixture) {
+	h.createTopic()
+	h.createSubscriptionWith(eu, []semantics.Rule{always("r")})
+	f := h.newTraffic()
+	f.run(func() {
+		for i := range 20 {
+			f.stir()
+			h.ok(h.replaceRule(eu, onSQL("r", fmt.Sprintf("%d = %d", i, i))))
+			f.rest()
+		}
+	})
+	got := h.takeAll(eu)
+	f.wantExactly(got, func(int64) bool { return true })
+	h.same(len(got), f.ids) // one copy of each, whichever rule has decided
 }
 
 func testRULE_9_ListInPages(t *testing.T, h *fixture) {
