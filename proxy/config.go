@@ -23,7 +23,14 @@ type Config struct {
 	GRPCAddr  string // the gRPC API, with health and reflection
 	AdminAddr string // probes, metrics, settings, drain, profiles
 	ProbeAddr string // probes and metrics only, for an address that other machines reach; empty: not served
-	AMQPAddr  string // AMQP 1.0, for the SDKs of Service Bus; empty: not served
+
+	// AMQPAddrs serve AMQP 1.0, AMQP over WebSockets and HTTP, for the SDKs of Service Bus; none: not served.
+	AMQPAddrs []string
+	// AMQPCertFile and AMQPKeyFile are a certificate of AMQPAddrs, PEM, which serve without TLS too, unless TLS has one.
+	// They are read again when they change.
+	AMQPCertFile, AMQPKeyFile string
+	// AuthorityDir is where AMQPAddrs have a certificate authority of their own if there is no certificate. Empty: none.
+	AuthorityDir string
 
 	// SocketMode is the permissions of unix sockets, regardless of the umask. Zero is DefaultSocketMode.
 	SocketMode fs.FileMode

@@ -16,7 +16,9 @@ import (
 	"github.com/sidebus/sidebus/proxy/console"
 	"github.com/sidebus/sidebus/proxy/dapr"
 	"github.com/sidebus/sidebus/proxy/internal/admission"
+	"github.com/sidebus/sidebus/proxy/internal/authority"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
+	"github.com/sidebus/sidebus/proxy/internal/oneport"
 	"github.com/sidebus/sidebus/proxy/internal/readiness"
 	"github.com/sidebus/sidebus/proxy/internal/response"
 	"github.com/sidebus/sidebus/proxy/internal/traces"
@@ -41,13 +43,17 @@ type Proxy struct {
 	push      *push.Pusher
 	dapr      *dapr.Server
 	amqp      *amqp.Server
+	port      *oneport.Port    // of Config.AMQPAddrs; nil: none
 	console   *console.Console // nil: none
 
-	certificates *certificates // nil: no TLS
+	certificates     *certificates // nil: no TLS
+	amqpCertificates *certificates // of Config.AMQPAddrs alone; nil: none
+	authority        *authority.Authority
 
 	opened   chan struct{}           // closed when all listeners are open
-	bound    [listenerCount]net.Addr // set before opened is closed
-	stopping chan struct{}           // closed when the servers stop
+	bound    [listenerCount]net.Addr // set before opened is closed, as the next one
+	amqpAt   []net.Addr
+	stopping chan struct{} // closed when the servers stop
 }
 
 // New returns a Proxy and registers its metrics. It opens nothing and does not block; Run must follow. It fails if an
@@ -87,8 +93,13 @@ func New(
 	if p.certificates, err = openCertificates(config.TLS); err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
+	if p.amqpCertificates, err = openCertificates(config.amqpTLS()); err != nil {
+		p.certificates.close()
+		return nil, fmt.Errorf("proxy: AMQP: %w", err)
+	}
 	if err := p.newServers(measures, calls, metrics); err != nil { // last: it starts goroutines, which Run ends
 		p.certificates.close()
+		p.amqpCertificates.close()
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	return p, nil
@@ -112,8 +123,21 @@ func (p *Proxy) AdminAddr() net.Addr { return p.addr(adminListener) }
 // ProbeAddr returns the address that serves only probes and metrics, or nil if there is none. It blocks until Opened.
 func (p *Proxy) ProbeAddr() net.Addr { return p.addr(probeListener) }
 
-// AMQPAddr returns the address of AMQP, or nil if it is not served. It blocks until Opened.
-func (p *Proxy) AMQPAddr() net.Addr { return p.addr(amqpListener) }
+// AMQPAddrs returns the addresses of AMQP, none if it is not served. It blocks until Opened.
+func (p *Proxy) AMQPAddrs() []net.Addr {
+	<-p.opened
+	return p.amqpAt
+}
+
+// AuthorityFile returns the file with the authority that clients of AMQPAddrs over TLS trust, or "" if these addresses
+// have another certificate or none. It blocks until Opened.
+func (p *Proxy) AuthorityFile() string {
+	<-p.opened
+	if p.authority == nil {
+		return ""
+	}
+	return p.authority.File
+}
 
 func (p *Proxy) addr(which int) net.Addr {
 	<-p.opened

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sidebus/sidebus/proxy/amqp"
 	"github.com/sidebus/sidebus/proxy/compat"
+	"github.com/sidebus/sidebus/proxy/internal/oneport"
 	"github.com/sidebus/sidebus/proxy/internal/readiness"
 )
 
@@ -21,7 +22,6 @@ const (
 	grpcListener
 	adminListener
 	probeListener // nil without Config.ProbeAddr
-	amqpListener  // nil without Config.AMQPAddr
 	listenerCount
 )
 
@@ -34,6 +34,7 @@ const (
 // be used (PRECONDITION_FAILED, only while starting), or if a server fails. It must be called once.
 func (p *Proxy) Run(ctx context.Context) error {
 	defer p.certificates.close()
+	defer p.amqpCertificates.close()
 	listeners, err := p.open(context.WithoutCancel(ctx)) // an early stop must still run in order
 	if err != nil {
 		p.grpc.Stop() // ends its goroutines
@@ -50,8 +51,11 @@ func (p *Proxy) Run(ctx context.Context) error {
 	if listener := listeners[probeListener]; listener != nil {
 		run.serve("probe server", func() error { return p.probes.Serve(listener) })
 	}
-	if listener := listeners[amqpListener]; listener != nil {
-		run.serve("AMQP server", func() error { return p.amqp.Serve(ctx, listener) })
+	if p.port != nil {
+		run.serve("AMQP addresses", func() error { return p.port.Serve(context.WithoutCancel(ctx)) })
+		run.serve("AMQP server", func() error { return p.amqp.Serve(ctx, p.port.AMQP()) })
+		overPort := p.admission.HTTP(compat.NewListener(p.port.HTTP()))
+		run.serve("HTTP server of AMQP addresses", func() error { return p.http.Serve(overPort) })
 	}
 	run.serve("store", func() error {
 		select {
@@ -91,7 +95,8 @@ func (r *running) serve(what string, f func() error) {
 	r.work.Go(func() {
 		err := f()
 		isStop := errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) ||
-			errors.Is(err, amqp.ErrStopped)
+			errors.Is(err, amqp.ErrStopped) || errors.Is(err, oneport.ErrClosed) ||
+			errors.Is(err, net.ErrClosed) // the listeners of a port, which has its own error if it failed
 		if err != nil && !isStop {
 			r.fail(&serveError{fmt.Errorf("%s: %w", what, err)})
 		}
@@ -128,7 +133,6 @@ func (p *Proxy) open(ctx context.Context) (opened [listenerCount]net.Listener, e
 		grpcListener:  {"--grpc-addr", p.config.GRPCAddr},
 		adminListener: {"--admin-addr", p.config.AdminAddr},
 		probeListener: {"--probe-addr", p.config.ProbeAddr},
-		amqpListener:  {"--amqp-addr", p.config.AMQPAddr},
 	}
 	for i, a := range addresses {
 		if a.addr == "" {
@@ -143,7 +147,13 @@ func (p *Proxy) open(ctx context.Context) (opened [listenerCount]net.Listener, e
 		}
 		opened[i] = p.certificates.listen(opened[i], i)
 	}
+	if err := p.openPort(ctx); err != nil {
+		return opened, errors.Join(err, closeAll(opened[:]))
+	}
 	if err := p.dapr.Open(ctx); err != nil {
+		if p.port != nil {
+			p.port.Close()
+		}
 		return opened, errors.Join(err, closeAll(opened[:]))
 	}
 	opened[httpListener] = p.admission.HTTP(compat.NewListener(opened[httpListener]))

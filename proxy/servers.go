@@ -62,19 +62,23 @@ func (p *Proxy) newServers(measures *obs.Metrics, calls *obs.Calls, metrics *pro
 	healthpb.RegisterHealthServer(p.grpc, &health{readiness: p.readiness, stopping: p.stopping})
 	reflection.Register(p.grpc)
 
-	management := atom.New(atom.Config{
-		Broker: p.broker, Responses: p.responses, Calls: calls, Authorizer: p.config.Authorizer,
-		Namespace: p.config.Namespace, Next: api,
-	})
-	p.http = p.apiServer(compat.New(compat.Config{
-		Broker: p.broker, Responses: p.responses, Calls: calls, Metrics: measures, Next: management,
-		Authorizer: p.config.Authorizer,
-	}))
-
 	p.amqp = amqp.New(amqp.Config{
 		Broker: p.broker, Authorizer: p.config.Authorizer, Metrics: measures, Calls: calls, Logger: p.logger,
 		Admission: p.admission,
 	})
+
+	management := atom.New(atom.Config{
+		Broker: p.broker, Responses: p.responses, Calls: calls, Authorizer: p.config.Authorizer,
+		Namespace: p.config.Namespace, Next: api,
+	})
+	var all http.Handler = compat.New(compat.Config{
+		Broker: p.broker, Responses: p.responses, Calls: calls, Metrics: measures, Next: management,
+		Authorizer: p.config.Authorizer,
+	})
+	if len(p.config.AMQPAddrs) > 0 {
+		all = p.amqp.WebSockets(all)
+	}
+	p.http = p.apiServer(all)
 
 	pages := admin.Config{
 		Readiness: p.readiness, Metrics: metrics, Hosts: p.hosts(p.config.AdminAddr),
@@ -112,7 +116,8 @@ func newGRPCServer(maxMessage int) *grpc.Server {
 
 // apiServer is the HTTP server of the API, with limits on who is let in.
 func (p *Proxy) apiServer(api http.Handler) *http.Server {
-	server := p.server(p.admission.Handler(p.hosts(p.config.HTTPAddr), api))
+	names := hosts.New(p.config.HTTPAddr, slices.Concat(p.config.AllowedHosts, p.config.amqpHosts()))
+	server := p.server(p.admission.Handler(names, api))
 	server.MaxHeaderBytes = maxMessageHeaders
 	server.ConnState = p.admission.ConnState
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {

@@ -70,6 +70,9 @@ func (p *Proxy) stopServers(ctx context.Context, work *sync.WaitGroup) {
 	deadline, _ := ctx.Deadline()
 	graceful, cancel := context.WithTimeout(ctx, time.Duration(float64(time.Until(deadline))*gracefulShare))
 	defer cancel()
+	if p.port != nil {
+		p.port.Close()
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -87,8 +87,8 @@ func (c *certificates) current(ctx context.Context, which int) (*tls.Config, err
 	switch which {
 	case grpcListener:
 		config.NextProtos = []string{"h2"}
-	case amqpListener:
-		config.NextProtos = nil // it has no name of its own
+	case onePort:
+		config.NextProtos = nil // AMQP has no name of its own
 	}
 	if c.ClientCAFile == "" || which == probeListener {
 		return config, nil

@@ -53,7 +53,7 @@ func (c *connection) putToken(request convert.Request) (status int32, descriptio
 
 func (c *connection) takeToken(ctx context.Context, audience, token string) error {
 	caller, err := c.server.Authorizer.Authenticate(access.Proof{
-		Credentials: []string{access.CredentialsOf(token)}, Peer: access.PeerOf(c.net),
+		Credentials: []string{access.CredentialsOf(token)}, Peer: c.peer(),
 	})
 	if err != nil {
 		return describeToken(err)

@@ -19,7 +19,7 @@ import (
 // connection is the Service of one connection.
 type connection struct {
 	server *Server
-	net    net.Conn
+	peer   func() access.Peer
 	conn   *engine.Conn
 	ctx    context.Context //nolint:containedctx // of what is begun: it outlives the connection
 
@@ -34,9 +34,9 @@ type connection struct {
 
 type sessionKey struct{ path, id string }
 
-func newConnection(ctx context.Context, s *Server, conn net.Conn) *connection {
+func newConnection(ctx context.Context, s *Server, conn net.Conn, peer func() access.Peer) *connection {
 	c := &connection{
-		server: s, net: conn, ctx: ctx, callers: map[string]access.Caller{},
+		server: s, peer: peer, ctx: ctx, callers: map[string]access.Caller{},
 		sessions: map[sessionKey]*held{}, renewed: map[semantics.LockToken]time.Time{},
 		transactions: map[string]*transaction{},
 	}
@@ -66,7 +66,7 @@ const loginTime = 100 * 365 * 24 * time.Hour
 // authenticate finds out who has opened the connection. Name and password of PLAIN are those of a shared access rule.
 // Without them the connection may prove who it is, or tokens in $cbs do later.
 func (c *connection) authenticate(login engine.Login) error {
-	proof := access.Proof{Peer: access.PeerOf(c.net)}
+	proof := access.Proof{Peer: c.peer()}
 	isPlain := login.Mechanism == "PLAIN"
 	if isPlain {
 		proof.Credentials = []string{sas.Sign(login.User, login.Password, time.Now().Add(loginTime))}

@@ -43,6 +43,7 @@ type Server struct {
 	Config
 
 	mu          sync.Mutex
+	base        context.Context //nolint:containedctx // of all connections, since Serve
 	listeners   map[net.Listener]bool
 	connections map[*connection]bool
 	isStopping  bool
@@ -70,38 +71,28 @@ var ErrStopped = errors.New("the AMQP server has stopped")
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	s.mu.Lock()
 	s.listeners[listener] = true
+	s.base = context.WithoutCancel(ctx)
 	isStopping := s.isStopping
 	s.mu.Unlock()
 	if isStopping {
 		_ = listener.Close()
 		return ErrStopped
 	}
-	ctx = context.WithoutCancel(ctx)
 	for {
 		conn, err := listener.Accept()
 		switch {
 		case s.stopping():
-			return ErrStopped
-		case isTemporary(err):
-			select {
-			case <-time.After(acceptPause):
-			case <-ctx.Done():
+			if err == nil {
+				_ = conn.Close()
 			}
+			return ErrStopped
 		case err != nil:
 			return fmt.Errorf("accept: %w", err)
-		default:
-			s.accept(ctx, conn)
+		}
+		if run := s.admit(conn, func() access.Peer { return access.PeerOf(conn) }); run != nil {
+			go run()
 		}
 	}
-}
-
-// acceptPause is how long to wait when no connection can be accepted for now.
-const acceptPause = 100 * time.Millisecond
-
-// isTemporary reports whether an error of Accept passes, as when the process has too many open files.
-func isTemporary(err error) bool {
-	var failed net.Error
-	return errors.As(err, &failed) && !errors.Is(err, net.ErrClosed)
 }
 
 func (s *Server) stopping() bool {
@@ -110,12 +101,15 @@ func (s *Server) stopping() bool {
 	return s.isStopping
 }
 
-// accept runs a connection, unless there are too many.
-func (s *Server) accept(ctx context.Context, conn net.Conn) {
-	c := newConnection(ctx, s, conn)
+// admit returns a function that runs a connection until it ends. If there are too many, it closes the connection and
+// returns nil. peer is called after the first byte was read.
+func (s *Server) admit(conn net.Conn, peer func() access.Peer) (run func()) {
 	s.mu.Lock()
-	isRefused := s.isStopping || len(s.connections) >= maxConnections
+	ctx := s.base
+	isRefused := ctx == nil || s.isStopping || len(s.connections) >= maxConnections
+	var c *connection
 	if !isRefused {
+		c = newConnection(ctx, s, conn, peer)
 		s.connections[c] = true
 		s.work.Add(1)
 	}
@@ -123,11 +117,11 @@ func (s *Server) accept(ctx context.Context, conn net.Conn) {
 	if isRefused {
 		_ = conn.Close()
 		s.refusals.Warn("limit", maxConnections)
-		return
+		return nil
 	}
 	open := s.Metrics.Connections.WithLabelValues(obs.AMQP)
 	open.Inc()
-	go func() {
+	return func() {
 		defer s.work.Done()
 		defer open.Dec()
 		defer func() {
@@ -140,7 +134,7 @@ func (s *Server) accept(ctx context.Context, conn net.Conn) {
 		} else if err != nil {
 			s.Logger.DebugContext(ctx, "an AMQP connection ended", "peer", conn.RemoteAddr(), slog.Any("error", err))
 		}
-	}()
+	}
 }
 
 // Stop closes the listeners and the connections, with an error after which clients connect again, and waits for what

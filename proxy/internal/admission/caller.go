@@ -34,6 +34,9 @@ func ClientOf(ctx context.Context) string {
 	return "http " + cmp.Or(host, peer.String())
 }
 
+// PeerOf returns the other end of the connection of a call.
+func PeerOf(ctx context.Context) access.Peer { return *peerOf(ctx) }
+
 // unknownPeer is the peer of a call that did not come through a Controller.
 var unknownPeer access.Peer
 

@@ -28,12 +28,15 @@ type exposure struct{ flag, addr, hint string }
 // exposed returns the addresses at which other machines need to prove nothing.
 func (s *Command) exposed() (all []exposure) {
 	const ofAPI = "bind it to loopback or a unix socket, or say with --policy-file or --sas-keys-file who may do what"
-	for _, e := range []exposure{
+	addresses := []exposure{
 		{"http-addr", s.HTTPAddr, ofAPI},
 		{"grpc-addr", s.GRPCAddr, ofAPI},
-		{"amqp-addr", s.AMQPAddr, ofAPI},
 		{"admin-addr", s.AdminAddr, "bind it to loopback; probes and metrics for other machines are at --probe-addr"},
-	} {
+	}
+	for _, addr := range s.AMQPAddresses() {
+		addresses = append(addresses, exposure{"amqp-addr", addr, ofAPI})
+	}
+	for _, e := range addresses {
 		isAsked := e.flag != "admin-addr" && (s.PolicyFile != "" || s.SASKeysFile != "") || s.TLSClientCAFile != ""
 		if isBeyondLoopback(e.addr) && !isAsked {
 			all = append(all, e)

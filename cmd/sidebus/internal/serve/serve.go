@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -120,7 +122,8 @@ func (s *Command) config(from *settings.Sources, entities *declared.Entities) (p
 	}
 	config := proxy.Config{
 		HTTPAddr: s.HTTPAddr, GRPCAddr: s.GRPCAddr, AdminAddr: s.AdminAddr, ProbeAddr: s.ProbeAddr,
-		AMQPAddr: s.AMQPAddr, DrainTimeout: s.DrainTimeout, Pprof: s.Pprof, MaxConnections: s.MaxConnections,
+		AMQPAddrs: s.AMQPAddresses(), AMQPCertFile: s.AMQPCertFile, AMQPKeyFile: s.AMQPKeyFile,
+		AuthorityDir: filepath.Join(s.DataDir, "amqp"), DrainTimeout: s.DrainTimeout, Pprof: s.Pprof, MaxConnections: s.MaxConnections,
 		Version: version.Text(), Commit: version.Commit(), MetricsEntities: s.EntityMetrics,
 		TLS: proxy.TLS{
 			CertFile: s.TLSCertFile, KeyFile: s.TLSKeyFile, ClientCAFile: s.TLSClientCAFile, ClientsNeedOne: s.PolicyFile == "",
@@ -173,8 +176,11 @@ func (s *Command) serve(ctx context.Context, config proxy.Config, opened *store.
 				"admin", addressText(sidecar.AdminAddr()), "store", opened.What, "namespace", s.Namespace,
 				"sidecar", opened.Sidecar(),
 			}
-			if addr := sidecar.AMQPAddr(); addr != nil {
-				attrs = append(attrs, "amqp", addressText(addr))
+			if addresses := sidecar.AMQPAddrs(); len(addresses) > 0 {
+				attrs = append(attrs, "amqp", addressTexts(addresses))
+			}
+			if file := sidecar.AuthorityFile(); file != "" {
+				attrs = append(attrs, "amqpAuthority", file)
 			}
 			if url := consoleURL(sidecar.AdminAddr(), s.TLSCertFile); url != "" && config.Console != proxy.ConsoleOff {
 				attrs = append(attrs, "console", url)
@@ -209,6 +215,15 @@ func (s *Command) serve(ctx context.Context, config proxy.Config, opened *store.
 }
 
 // addressText returns an address in the form the flags take.
+// addressTexts returns addresses as --amqp-addr has them.
+func addressTexts(addresses []net.Addr) string {
+	texts := make([]string, len(addresses))
+	for i, addr := range addresses {
+		texts[i] = addressText(addr)
+	}
+	return strings.Join(texts, ",")
+}
+
 func addressText(addr net.Addr) string {
 	if addr.Network() == "unix" {
 		return "unix://" + addr.String()

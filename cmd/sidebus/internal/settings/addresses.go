@@ -16,11 +16,13 @@ func (s *Settings) checkAddresses() error {
 		{"grpc-addr", s.GRPCAddr},
 		{"admin-addr", s.AdminAddr},
 		{"probe-addr", s.ProbeAddr},
-		{"amqp-addr", s.AMQPAddr},
+	}
+	for _, addr := range s.AMQPAddresses() {
+		addresses = append(addresses, struct{ flag, value string }{"amqp-addr", addr})
 	}
 	taken := map[string]string{}
 	for _, a := range addresses {
-		if isOptional := a.flag == "probe-addr" || a.flag == "amqp-addr"; isOptional && a.value == "" {
+		if a.flag == "probe-addr" && a.value == "" {
 			continue
 		}
 		if err := CheckAddress(a.flag, a.value); err != nil {
@@ -33,6 +35,17 @@ func (s *Settings) checkAddresses() error {
 	}
 	_, err := s.FileMode()
 	return err
+}
+
+// AMQPAddresses returns the addresses of AMQP.
+func (s *Settings) AMQPAddresses() (addresses []string) {
+	if s.AMQPAddr == "" {
+		return nil
+	}
+	for addr := range strings.SplitSeq(s.AMQPAddr, ",") {
+		addresses = append(addresses, strings.TrimSpace(addr))
+	}
+	return addresses
 }
 
 // CheckAddress accepts host:port, with port 0 for any free one, and unix:///path.

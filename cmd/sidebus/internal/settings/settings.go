@@ -20,7 +20,9 @@ type Settings struct {
 	HTTPAddr     string `name:"http-addr" env:"SIDEBUS_HTTP_ADDR" default:"127.0.0.1:7420" help:"Address of the HTTP/JSON API: host:port or unix:///path."`
 	GRPCAddr     string `name:"grpc-addr" env:"SIDEBUS_GRPC_ADDR" default:"127.0.0.1:7421" help:"Address of the gRPC API: host:port or unix:///path."`
 	ProbeAddr    string `name:"probe-addr" env:"SIDEBUS_PROBE_ADDR" placeholder:"ADDR" help:"Address of probes and metrics alone, for other machines: host:port, such as :7423, or unix:///path; default: none."`
-	AMQPAddr     string `name:"amqp-addr" env:"SIDEBUS_AMQP_ADDR" placeholder:"ADDR" help:"Address of AMQP 1.0, for the SDKs of Azure Service Bus: host:port, such as 127.0.0.1:5672, or unix:///path; default: none."`
+	AMQPAddr     string `name:"amqp-addr" env:"SIDEBUS_AMQP_ADDR" placeholder:"ADDR" help:"Addresses for the SDKs of Azure Service Bus, separated by commas: host:port, such as 127.0.0.1:5672, or unix:///path; default: none. Each serves AMQP 1.0, AMQP over WebSockets, and HTTP with the administration API, with and without TLS."`
+	AMQPCertFile string `name:"amqp-tls-cert-file" env:"SIDEBUS_AMQP_TLS_CERT_FILE" placeholder:"FILE" help:"Certificate, PEM, of --amqp-addr. It is read again when it changes. Default: that of --tls-cert-file, or one of an authority that the sidecar creates in --data-dir."`
+	AMQPKeyFile  string `name:"amqp-tls-key-file" env:"SIDEBUS_AMQP_TLS_KEY_FILE" placeholder:"FILE" help:"Key of the certificate of --amqp-tls-cert-file, PEM."`
 	DaprSocket   string `name:"dapr-socket" env:"SIDEBUS_DAPR_SOCKET" placeholder:"FILE" help:"Socket of the Dapr pub/sub component, such as sidebus.sock for type pubsub.sidebus. A relative path is in the folder of the Dapr sockets."`
 	DaprDropIn   bool   `name:"dapr-drop-in" env:"SIDEBUS_DAPR_DROP_IN" help:"Also serve Components of type pubsub.azure.servicebus.topics and .queues instead of the ones of Dapr."`
 	DaprSelfHeal bool   `name:"dapr-self-heal" env:"SIDEBUS_DAPR_SELF_HEAL" default:"true" help:"If Sidebus restarts while daprd runs, shut daprd down so that it restarts and subscribes again. false turns this off."`
@@ -59,7 +61,7 @@ type Settings struct {
 // StoreSettings are the flags that say where the messages are and how to get there.
 type StoreSettings struct {
 	Store     string `name:"store" env:"SIDEBUS_STORE" default:"embedded" help:"Where messages are stored: a redis://, rediss:// or unix:// URL; redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port (rediss+... for TLS); embedded (a private redis-server or valkey-server); memory (lost at exit)."`
-	DataDir   string `name:"data-dir" env:"SIDEBUS_DATA_DIR" default:"./sidebus-data" help:"Directory of the data of --store embedded."`
+	DataDir   string `name:"data-dir" env:"SIDEBUS_DATA_DIR" default:"./sidebus-data" help:"Directory of the data of --store embedded, and of the certificate authority of --amqp-addr."`
 	Namespace string `name:"namespace" env:"SIDEBUS_NAMESPACE" default:"default" help:"Prefix of all keys; many namespaces share one Redis."`
 
 	Durability     string        `name:"durability" env:"SIDEBUS_DURABILITY" default:"memory" help:"What Redis must have done before a send or settlement is answered: memory (run it), disk (written it to disk) or replica (sent it to replicas)."`
