@@ -17,8 +17,8 @@ func kindOf(kind semantics.Kind, path string) semantics.Kind {
 	return kind
 }
 
-// CreateEntity implements semantics.Entities. A full Redis creates only partitions that are missing. What is there already
-// is found.
+// CreateEntity implements semantics.Entities. A full Redis creates only partitions that are missing. What is there
+// already is found.
 func (s *Store) CreateEntity(
 	ctx context.Context, kind semantics.Kind, path string, options semantics.Options,
 ) (entity semantics.Entity, created bool, err error) {

@@ -41,8 +41,8 @@ func withoutPartitions(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), semantics.IsPartition)
 }
 
-// following returns the script that makes a change of an entity. If a change of its record or definition led to it, that
-// is one which a full Redis runs.
+// following returns the script that makes a change of an entity. If a change of its record or definition led to it,
+// that is one which a full Redis runs.
 func following(script, path string) string {
 	topic, _, isSubscription := semantics.SplitSubscription(path)
 	if !semantics.IsPartition(path) || isSubscription && semantics.PartitionIn(topic) < 0 {

@@ -83,8 +83,8 @@ func (s *Store) Watch(ctx context.Context, source semantics.Source) (semantics.W
 	}
 }
 
-// holder returns the name under which this sidecar waits for messages of sessions that it holds. Scripts publish several
-// sessions together to a name with this end.
+// holder returns the name under which this sidecar waits for messages of sessions that it holds. Scripts publish
+// several sessions together to a name with this end.
 func (s *Store) holder() string { return s.sidecar + "+" }
 
 func (s *Store) watchHeld(keys entityKeys, topic string) *watch {

@@ -16,7 +16,8 @@ func (w *whole) ofNumber(source semantics.Source, number int64) (own int64, part
 }
 
 // at returns which partition of the entity a position is in, and the position there. One before or behind all
-// partitions is the end of the first or last one, which is asked all the same: the entity may have other partitions by now than are remembered.
+// partitions is the end of the first or last one, which is asked all the same: the entity may have other partitions by
+// now than are remembered.
 func (w *whole) at(position int64) (own int64, partition int) {
 	own, partition = semantics.PartitionOf(position)
 	switch last := len(w.paths) - 1; {

@@ -70,8 +70,10 @@ func New(
 ) *Account {
 	a := &Account{
 		Settings: settings, CreditsFree: make(chan struct{}, 1), PlaceFree: make(chan struct{}, 1),
-		SessionsChanged: make(chan struct{}, 1), EventReady: make(chan struct{}, 1), Fetched: make(chan struct{}, 1), LocksLost: make(chan struct{}, 1), life: life, stop: stop,
-		unsettled: map[semantics.LockToken]*message{}, sessions: map[semantics.LockToken]*Session{}, byID: map[string]*Session{}, lockFor: lockFor,
+		SessionsChanged: make(chan struct{}, 1), EventReady: make(chan struct{}, 1),
+		Fetched: make(chan struct{}, 1), LocksLost: make(chan struct{}, 1), life: life, stop: stop,
+		unsettled: map[semantics.LockToken]*message{}, sessions: map[semantics.LockToken]*Session{},
+		byID: map[string]*Session{}, lockFor: lockFor,
 	}
 	a.credits.granted = granted
 	a.credits.wanted, a.credits.unwant = context.WithCancel(life)

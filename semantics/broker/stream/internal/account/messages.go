@@ -19,9 +19,9 @@ type message struct {
 	doubt    *doubt // the last settlement may have taken effect or not; nil: none such
 }
 
-// Deliver notes messages without a session of a receive for which n credits are used. taken then has what is to be handed
-// to the client: nothing, if it is fetched ahead. surplus is to be given back with its credits, because the client has
-// taken back the credits for it; nil: there is none.
+// Deliver notes messages without a session of a receive for which n credits are used. taken then has what is to be
+// handed to the client: nothing, if it is fetched ahead. surplus is to be given back with its credits, because the
+// client has taken back the credits for it; nil: there is none.
 func (a *Account) Deliver(taken *delivery.Delivery, n int) (surplus *delivery.Delivery) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -23,7 +23,9 @@ func (a *Account) BeginTurns(groups []Group) []int {
 
 // EndTurn notes what was taken in a turn, and after what time to look again if that is nothing: 0 is at once. surplus is
 // as of Deliver.
-func (a *Account) EndTurn(g Group, taken *delivery.Delivery, recheck time.Duration) (p *Session, surplus *delivery.Delivery) {
+func (a *Account) EndTurn(
+	g Group, taken *delivery.Delivery, recheck time.Duration,
+) (p *Session, surplus *delivery.Delivery) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p = g.session()
