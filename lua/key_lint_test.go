@@ -114,7 +114,6 @@ func TestGroupsAreNamedAsDeclared(t *testing.T) {
 		first       int // the place in the group of the first key that the function gets
 	}{
 		{"lib/entity/open_queue", "queue", 1},
-		{"lib/available/take_run", "queue", 1},
 		{"lib/session/open_sessions", "queue", 28},
 		{"lib/session/open_target_sessions", "sessions", 1},
 	}

@@ -123,7 +123,7 @@ func TestFlagsLetAFullRedisDrain(t *testing.T) {
 		"routes": "no-writes", "due": "allow-oom", "topic_runtime": "no-writes",
 		"set_version": "allow-oom", "comparison": "no-writes", "note_compared": "allow-oom", "note_deletion": "allow-oom",
 		"begin_removal": "allow-oom", "cancel_removal": "allow-oom", "suspend": "allow-oom", "resume": "allow-oom",
-		"receive": "allow-oom", "complete": "allow-oom", "abandon": "allow-oom", "release": "allow-oom",
+		"receive": "allow-oom", "complete": "allow-oom", "complete_and_receive": "allow-oom", "abandon": "allow-oom", "release": "allow-oom",
 		"dead_letter": "allow-oom", "renew_locks": "allow-oom", "peek": "allow-oom", "pass_on": "allow-oom",
 		"source_runtime": "allow-oom", "delete_queue": "allow-oom", "delete_subscription": "allow-oom", "delete_topic": "allow-oom",
 		"delete_rule": "allow-oom", "release_left": "allow-oom", "unregister_name": "allow-oom", "bar_name": "allow-oom", "ticket": "no-writes", "note_use": "allow-oom",

@@ -39,7 +39,10 @@ local now, sub, limit, safe, most_bytes = now_ms(ARGV[1]), ARGV[2], tonumber(ARG
   tonumber(ARGV[5])
 local nonce, register_below, sidecar = ARGV[6], tonumber(ARGV[7]), ARGV[8]
 
-local reply = sub == "" and take_run(KEYS, now, limit, safe, nonce, register_below, sidecar)
+local reply = sub == "" and take_run({
+  entity = KEYS[1], log = KEYS[2], ready = KEYS[3], waiting = KEYS[5], expiry = KEYS[7], gaps = KEYS[8],
+  modified = KEYS[11], runs = KEYS[37], run_locks = KEYS[38], chunks = KEYS[39],
+}, now, limit, safe, nonce, register_below, sidecar)
 if reply then
   return reply
 end

@@ -402,6 +402,10 @@ func (s *spyStore) Receive(ctx context.Context, source semantics.Source, limit i
 	return s.Store.Receive(ctx, source, limit, register)
 }
 
+func (s *spyStore) CompleteAndReceive(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, limit int, register semantics.Register) (semantics.NextBatch, error) {
+	return semantics.CompleteThenReceive(ctx, s, source, tokens, limit, register)
+}
+
 func (s *spyStore) ReceiveByNumber(ctx context.Context, source semantics.Source, state semantics.State, numbers []int64) ([]*semantics.Received, error) {
 	if s.beforeReceive != nil {
 		s.beforeReceive(ctx)

@@ -64,10 +64,15 @@ func (s *Store) lastingAgain(ctx context.Context) context.Context {
 }
 
 func (s *Store) fencedBy(ctx context.Context, how int) context.Context {
-	if how != behindArrival && s.options.Durability.Level == semantics.DurabilityMemory && !s.anyAsks.Load() {
+	if how != behindArrival && !s.mayFence() {
 		return ctx
 	}
 	return context.WithValue(ctx, fenced{}, how)
+}
+
+// mayFence reports whether some script may have to be followed by a fence.
+func (s *Store) mayFence() bool {
+	return s.options.Durability.Level != semantics.DurabilityMemory || s.anyAsks.Load()
 }
 
 // fence returns what follows the script of a call that has this key, nil for nothing. asked is what the entity asks for

@@ -21,6 +21,8 @@ var fencing = map[string]string{
 	"transact_settling": "", "dead_letter_rest": "", "unblock_session": "",
 	"arrive": "", "arrive_in_topic": "", // only between servers
 
+	"complete_and_receive": isLeft,
+
 	"receive": comesAgain, "receive_by_number": comesAgain, "renew_locks": comesAgain, "release": comesAgain,
 	"release_unanswered": comesAgain, "accept_session": comesAgain, "accept_next_session": comesAgain,
 	"renew_session_lock": comesAgain, "close_session": comesAgain, "pass_on": comesAgain, "note_use": comesAgain,
@@ -48,6 +50,7 @@ var fencing = map[string]string{
 const (
 	comesAgain = "what it does comes about again when a lock ends, or is repeated"
 	isRepaired = "management: what is lost is still there as it was, and the call is repeated"
+	isLeft     = "it does nothing where a caller waits for durability; complete does that"
 	isUpkeep   = "upkeep finds again what is left to do"
 	reads      = "its caller relies on no change"
 )

@@ -180,6 +180,16 @@ func TestERR_6_LostAnswerIsUnknown(t *testing.T) {
 	if err != nil || codes[0] != semantics.MessageLockLost {
 		t.Errorf("repeated complete: %v %v, want MESSAGE_LOCK_LOST", codes, err)
 	}
+
+	token = receiveOne(t, direct).LockToken
+	cut.Deaf.Store(true)
+	_, err = s.CompleteAndReceive(t.Context(), orders, []semantics.LockToken{token}, 1, semantics.RegisterNever)
+	wantUnknown(t, "complete and receive", err)
+	cut.Deaf.Store(false)
+	next, err := s.CompleteAndReceive(t.Context(), orders, []semantics.LockToken{token}, 1, semantics.RegisterNever)
+	if err != nil || next.Codes[0] != semantics.MessageLockLost || next.Failure != nil {
+		t.Errorf("repeated complete and receive: %+v %v, want MESSAGE_LOCK_LOST", next, err)
+	}
 }
 
 func wantUnknown(t *testing.T, what string, err error) {

@@ -27,6 +27,10 @@ type joiner[C any] struct {
 // and decodes.
 const width = 8
 
+// yields is how often in turn a batch lets other goroutines run without a call joining it, before it leaves. The first
+// time, those that will join may still be behind others.
+const yields = 2
+
 // batchQueue is the queue before one key. It exists only while a call is under way.
 type batchQueue[C any] struct {
 	waiting []*ticket[C]
@@ -101,7 +105,7 @@ func (j *joiner[C]) lead(ctx context.Context, key string, q *batchQueue[C], batc
 	j.run(context.WithoutCancel(ctx), calls)
 }
 
-// gather lets other goroutines run that are ready to, for as long as their calls join the batch and do not fill it. The
+// gather lets other goroutines run that are ready to, until no more of their calls join the batch, or they fill it. The
 // callers of the last batch have just got their answers, and most make the next call of their work: so they share a
 // script instead of a short one leaving first. A lone caller does not wait: only calls behind a batch of several
 // gather.
@@ -113,15 +117,16 @@ func (j *joiner[C]) gather(q *batchQueue[C], batch []*ticket[C]) []*ticket[C] {
 	j.mu.Lock()
 	gathers := q.shared || len(batch) > 1
 	j.mu.Unlock()
-	for gathers && weight < j.full {
+	for inVain := 0; gathers && weight < j.full && inVain < yields; {
 		runtime.Gosched()
 		j.mu.Lock()
 		joined, more := j.take(q, weight)
 		j.mu.Unlock()
 		if len(joined) == 0 {
-			break
+			inVain++
+			continue
 		}
-		batch, weight = append(batch, joined...), weight+more
+		batch, weight, inVain = append(batch, joined...), weight+more, 0
 	}
 	j.mu.Lock()
 	q.shared = len(batch) > 1

@@ -19,6 +19,7 @@ import (
 // another one, and the script goes on.
 var shortWays = map[string][]string{
 	"send": {"append_chunks", "append_in_sessions"}, "receive": {"take_run"}, "complete": {"complete_runs"},
+	"complete_and_receive": {"complete_runs"},
 }
 
 // rareScripts are the scripts with short ways, which they never take.
@@ -55,7 +56,7 @@ func (s *Store) TakeNoShortWays() {
 	s.scripts = all
 }
 
-// MixedStore is a Store of which every third call of Send, Receive and Complete takes the long way.
+// MixedStore is a Store of which every third call of Send, Receive, Complete and CompleteAndReceive takes the long way.
 type MixedStore struct {
 	partitioned.Below
 
@@ -100,6 +101,13 @@ func (m *MixedStore) Complete(
 	ctx context.Context, source semantics.Source, tokens []semantics.LockToken,
 ) ([]semantics.Code, error) {
 	return m.next().Complete(ctx, source, tokens)
+}
+
+// CompleteAndReceive implements semantics.Receiver.
+func (m *MixedStore) CompleteAndReceive(
+	ctx context.Context, source semantics.Source, tokens []semantics.LockToken, limit int, register semantics.Register,
+) (semantics.NextBatch, error) {
+	return m.next().CompleteAndReceive(ctx, source, tokens, limit, register)
 }
 
 // Close closes both stores.

@@ -62,7 +62,13 @@ func (s *Store) batchFor(
 // runReceives fills the calls in order of arrival, with as many scripts as that takes.
 func (s *Store) runReceives(ctx context.Context, calls []*receiveCall) {
 	for len(calls) > 0 {
-		left, recheck, err := s.receiveOnce(ctx, calls)
+		calls = served(calls)(s.receiveOnce(ctx, calls))
+	}
+}
+
+// served returns a function that notes how a script has served the calls, and returns those that go on.
+func served(calls []*receiveCall) func(left bool, recheck time.Duration, err error) []*receiveCall {
+	return func(left bool, recheck time.Duration, err error) []*receiveCall {
 		for _, c := range calls {
 			// A caller keeps what it got from an earlier script; a failure is returned to the callers with nothing.
 			if err != nil && len(c.entries) == 0 {
@@ -71,34 +77,49 @@ func (s *Store) runReceives(ctx context.Context, calls []*receiveCall) {
 			c.recheck = recheck
 		}
 		if err != nil || !left || recheck == 0 {
-			return
+			return nil
 		}
-		calls = slices.DeleteFunc(calls, (*receiveCall).isFull)
+		return slices.DeleteFunc(calls, (*receiveCall).isFull)
 	}
 }
 
-// receiveArgs returns the arguments of the script from the limit on: docs/decisions/0012.
-func (s *Store) receiveArgs(calls []*receiveCall, nonce uint64) []any {
-	limit, registerBelow, safe := 0, 0, int64(math.MaxInt64)
-	var each []any
+// receiveBounds are what a script must know of all calls that share it: docs/decisions/0012.
+type receiveBounds struct {
+	limit, registerBelow int
+	safe                 int64
+}
+
+func boundsOf(calls []*receiveCall) receiveBounds {
+	b := receiveBounds{safe: math.MaxInt64}
 	for _, c := range calls {
 		switch {
 		case c.register == semantics.RegisterAlways:
-			registerBelow = math.MaxInt32
+			b.registerBelow = math.MaxInt32
 		case c.waits():
-			registerBelow = max(registerBelow, limit+1) // it gets nothing if the calls before it take all
+			b.registerBelow = max(b.registerBelow, b.limit+1) // it gets nothing if the calls before it take all
 		}
-		limit, safe = limit+c.open(), min(safe, c.safe())
-		each = append(each, c.open(), c.bytesLeftText(), registerNumber(c.registersAs()))
+		b.limit, b.safe = b.limit+c.open(), min(b.safe, c.safe())
 	}
-	limit = min(limit, maxScriptMessages)
-	if limit > 1 {
-		safe = min(safe, maxScriptBytes/int64(limit))
+	b.limit = min(b.limit, maxScriptMessages)
+	if b.limit > 1 {
+		b.safe = min(b.safe, maxScriptBytes/int64(b.limit))
 	}
-	if safe == math.MaxInt64 {
-		safe = 0
+	if b.safe == math.MaxInt64 {
+		b.safe = 0
 	}
-	return append([]any{limit, safe, maxScriptBytes, nonce, registerBelow, s.sidecar}, each...)
+	return b
+}
+
+// receiveArgs returns the arguments of receive.lua from the limit on.
+func (s *Store) receiveArgs(calls []*receiveCall, nonce uint64) []any {
+	b := boundsOf(calls)
+	args := append(
+		make([]any, 0, 6+3*len(calls)), b.limit, b.safe, maxScriptBytes, nonce, b.registerBelow, s.sidecar,
+	)
+	for _, c := range calls {
+		args = append(args, c.open(), c.bytesLeftText(), registerNumber(c.registersAs()))
+	}
+	return args
 }
 
 // receiveOnce runs the script for the calls that are not full and adds to them what it locked. left reports whether
@@ -113,6 +134,14 @@ func (s *Store) receiveOnce(ctx context.Context, calls []*receiveCall) (left boo
 	if err := s.onSource(ctx, source, r); err != nil {
 		return false, 0, err
 	}
+	return s.handOut(ctx, source, nonce, calls, r)
+}
+
+// handOut adds to the calls what a script locked for them. r is its reply from the instant to look again on; the
+// results are those of receiveOnce.
+func (s *Store) handOut(
+	ctx context.Context, source semantics.Source, nonce uint64, calls []*receiveCall, r *reply,
+) (left bool, recheck time.Duration, err error) {
 	recheck = time.Duration(r.number()) * time.Millisecond
 	left = r.number() == 1
 	lockedUntil := r.instant()

@@ -283,10 +283,13 @@ func formOf(keyed bool) string {
 const separateFor = time.Second
 
 // sendsTogether reports whether the script may get messages of a queue together: it did not refuse the last ones.
-func (s *Store) sendsTogether(folded string) bool {
-	until, ok := s.separate.get(folded)
+func (s *Store) sendsTogether(folded string) bool { return isOver(s.separate, folded) }
+
+// isOver reports whether what was remembered of an entity until some instant is not to be remembered any more.
+func isOver(times *learnt[time.Time], folded string) bool {
+	until, ok := times.get(folded)
 	if ok && !time.Now().Before(until) {
-		s.separate.forget(folded)
+		times.forget(folded)
 		ok = false
 	}
 	return !ok

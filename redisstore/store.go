@@ -92,6 +92,7 @@ type Store struct {
 	sends    joiner[sendCalls]
 	receives joiner[*receiveCall]
 	settles  joiner[*settleCall]
+	nexts    joiner[*nextCall]
 
 	publishes  joiner[publishCalls]
 	turns      joiner[turnCalls]
@@ -103,6 +104,7 @@ type Store struct {
 	registries []*registry
 	keyed      *learnt[bool]      // queues whose sends need message ids
 	separate   *learnt[time.Time] // queues whose messages could not be sent in chunks, and until when to remember it
+	apart      *learnt[time.Time] // queues that could not complete and receive in one step, and until when
 	levels     *learnt[keyLevel]  // the keys that copies of a subscription need, if they are more than levelPlain
 
 	asked   *learnt[string] // durability that entities ask for, by the first key of the script that said it
@@ -158,9 +160,10 @@ func Open(options Options) (*Store, error) {
 	s := &Store{
 		options: options, sealing: sealing{options.PayloadKeys}, namespace: namespace,
 		scripts: scripts, tag: tag, sidecar: newSidecarName(tag),
-		keyed: newLearnt[bool](), separate: newLearnt[time.Time](), levels: newLearnt[keyLevel](),
-		asked: newLearnt[string](),
-		large: make(chan struct{}, 1), fenced: make(chan struct{}, mostFenced(options.PoolSize)),
+		keyed: newLearnt[bool](), separate: newLearnt[time.Time](), apart: newLearnt[time.Time](),
+		levels: newLearnt[keyLevel](),
+		asked:  newLearnt[string](),
+		large:  make(chan struct{}, 1), fenced: make(chan struct{}, mostFenced(options.PoolSize)),
 		asking: map[string]*serverCheck{},
 	}
 	conns := newOpenConns(options)
@@ -196,6 +199,7 @@ func Open(options Options) (*Store, error) {
 		run: s.runCloses, weigh: func(*closeCall) int { return 1 }, full: fullSessions, most: mostSessions,
 	}
 	s.settles = joiner[*settleCall]{run: s.runSettles, weigh: (*settleCall).weight, full: fullSettle, most: mostSettle}
+	s.nexts = joiner[*nextCall]{run: s.runNexts, weigh: (*nextCall).weight, full: fullReceive, most: mostReceive}
 	return s, nil
 }
 

@@ -27,6 +27,25 @@ type Batch struct {
 	RecheckAfter time.Duration
 }
 
+// NextBatch is what a CompleteAndReceive did.
+type NextBatch struct {
+	Codes   []Code // one for each token, as of Complete
+	Batch   Batch
+	Failure error // of the receive
+}
+
+// CompleteThenReceive is CompleteAndReceive by two calls of a store.
+func CompleteThenReceive(ctx context.Context, s interface {
+	Settler
+	Receiver
+}, source Source, tokens []LockToken, limit int, register Register,
+) (next NextBatch, err error) {
+	if next.Codes, err = s.Complete(ctx, source, tokens); err == nil {
+		next.Batch, next.Failure = s.Receive(ctx, source, limit, register)
+	}
+	return next, err
+}
+
 // Watch is a subscription to wake-ups of one source.
 type Watch interface {
 	// C delivers, each time there may be something to receive, the number of messages that arrived or 0 when that is
@@ -63,6 +82,12 @@ type Receiver interface {
 	// SESSION_NOT_SUPPORTED for a session of another queue, SESSION_LOCK_LOST, and INVALID_OPERATION for a main queue
 	// that forwards what it gets (FWD-2): see ForwardsAll.
 	Receive(ctx context.Context, source Source, limit int, register Register) (Batch, error)
+
+	// CompleteAndReceive completes messages as Complete does, and then receives from the same source as Receive does
+	// (RECV-15). It fails as Complete does, and then receives nothing.
+	CompleteAndReceive(
+		ctx context.Context, source Source, tokens []LockToken, limit int, register Register,
+	) (NextBatch, error)
 
 	// Watch subscribes to wake-ups of source. It blocks until the subscription stands, so that no wake-up caused by
 	// a later Receive of the same caller can be missed.

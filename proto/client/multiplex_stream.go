@@ -198,11 +198,17 @@ func (s *callStream) next() []byte {
 	return request
 }
 
-// gather lets other goroutines run that are ready to, for as long as they queue calls, so that these share a request. A
-// lone caller does not wait. The mutex is locked.
+// yields is how often in turn a request lets other goroutines run without a further call, before it is written. The
+// first time, those that will call may still be behind others.
+const yields = 2
+
+// gather lets other goroutines run that are ready to, until no more of them queue calls, so that these share a request.
+// A lone caller does not wait. The mutex is locked.
 func (s *callStream) gather() {
-	for last := 0; len(s.queue) > last && len(s.queue)+len(s.pending) > 1; {
-		last = len(s.queue)
+	for last, inVain := 0, 0; inVain < yields && len(s.queue) > 0 && len(s.queue)+len(s.pending) > 1; {
+		if inVain++; len(s.queue) > last {
+			last, inVain = len(s.queue), 0
+		}
 		s.mu.Unlock()
 		runtime.Gosched()
 		s.mu.Lock()

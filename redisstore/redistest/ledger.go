@@ -103,6 +103,14 @@ func (k Kept) Receive(ctx context.Context, source semantics.Source, limit int, r
 	return batch, err
 }
 
+// CompleteAndReceive implements semantics.Receiver.
+func (k Kept) CompleteAndReceive(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, limit int, register semantics.Register) (semantics.NextBatch, error) {
+	next, err := k.Below.CompleteAndReceive(ctx, source, tokens, limit, register)
+	k.ledger.settled(tokens, next.Codes)
+	k.ledger.enter(source, next.Batch.Messages)
+	return next, err
+}
+
 // ReceiveByNumber implements semantics.Receiver.
 func (k Kept) ReceiveByNumber(ctx context.Context, source semantics.Source, state semantics.State, numbers []int64) ([]*semantics.Received, error) {
 	messages, err := k.Below.ReceiveByNumber(ctx, source, state, numbers)

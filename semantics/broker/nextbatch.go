@@ -35,6 +35,9 @@ func (b *Broker) CompleteAndReceive(
 	if err := b.admit(len(tokens) + callCost); err != nil {
 		return NextBatch{}, err
 	}
+	if b.takesWithCompletion(ctx, source, options) {
+		return b.completeAndReceive(ctx, source, tokens, options)
+	}
 	var next NextBatch
 	if next.Codes, err = b.settleFree(ctx, source, tokens, b.store.Complete); err != nil {
 		return NextBatch{}, err
@@ -46,5 +49,42 @@ func (b *Broker) CompleteAndReceive(
 		b.removals.Await(ctx, source.SessionLock)
 	}
 	next.Delivery, next.Failure = b.receiveAdmitted(ctx, source, options)
+	return next, nil
+}
+
+// takesWithCompletion reports whether a call may look for its next messages in the same step: nothing has to happen
+// between the two, and no earlier receive waits for them (RECV-10).
+func (b *Broker) takesWithCompletion(ctx context.Context, source semantics.Source, options ReceiveOptions) bool {
+	return source.SessionLock.IsZero() && (options.MaxWait == 0 || !b.waitingLists.isOpen(source)) &&
+		b.refuseIfDraining() == nil && semantics.MemoryOf(ctx).Take(0, false) == nil
+}
+
+// completeAndReceive does both in one step of the store. If it finds nothing, it goes on as a receive.
+func (b *Broker) completeAndReceive(
+	ctx context.Context, source semantics.Source, tokens []semantics.LockToken, options ReceiveOptions,
+) (NextBatch, error) {
+	done, err := b.store.CompleteAndReceive(
+		ctx, source, tokens, options.MaxMessages, b.waitingLists.registerFor(source),
+	)
+	if err != nil {
+		return NextBatch{}, err
+	}
+	b.held.ended(source, tokens, done.Codes)
+	next := NextBatch{Codes: done.Codes, Failure: done.Failure}
+	if next.Failure != nil {
+		return next, nil
+	}
+	var messages []*semantics.Received
+	if messages, next.Failure = b.handedOut(ctx, source, done.Batch.Messages); next.Failure == nil {
+		next.Failure = b.takeMemory(ctx, source, messages)
+	}
+	isOver := len(messages) > 0 || options.MaxWait == 0 && len(done.Batch.Messages) == 0 && done.Batch.RecheckAfter > 0
+	switch {
+	case next.Failure != nil:
+	case isOver:
+		next.Delivery = b.deliver(ctx, source, options, messages)
+	default:
+		next.Delivery, next.Failure = b.receiveAdmitted(ctx, source, options)
+	}
 	return next, nil
 }

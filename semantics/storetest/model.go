@@ -90,6 +90,7 @@ func (m *model) steps() map[string]func(*rapid.T) {
 		"reactivate":           m.reactivate,
 		"peek":                 m.peek,
 		"complete":             m.complete,
+		"complete and receive": m.completeAndReceive,
 		"abandon":              m.abandon,
 		"abandon again":        m.abandon,
 		"defer":                m.deferSome,

@@ -110,6 +110,37 @@ func (m *model) renew(rt *rapid.T) {
 	})
 }
 
+// completeAndReceive completes some deliveries and receives the next messages of their source in one step.
+func (m *model) completeAndReceive(rt *rapid.T) {
+	from, chosen := m.draw(rt)
+	limit := few(rt, mostModelReceive, "limit")
+	reference, subject, ok := both(rt, m, "complete and receive", func(s semantics.Store) (turned, error) {
+		source := m.on(s, from)
+		next, err := s.CompleteAndReceive(m.ctx, source, m.tokens(s, chosen), limit, semantics.RegisterNever)
+		batch, failure := next.Batch, next.Failure
+		for err == nil && failure == nil && len(batch.Messages) == 0 && batch.RecheckAfter == 0 {
+			batch, failure = s.Receive(m.ctx, source, limit, semantics.RegisterNever)
+		}
+		return turned{next.Codes, batch.Messages, Refusal(failure)}, err
+	})
+	if ok {
+		m.turned(rt, from, chosen, reference, subject)
+	}
+}
+
+// turned compares what became of a step that completed and received.
+func (m *model) turned(rt *rapid.T, from origin, chosen []received, reference, subject turned) {
+	same(rt, "completed", reference.codes, subject.codes)
+	same(rt, "receive after a completion", reference.failure, subject.failure)
+	m.settled(rt, "complete", from, chosen, reference.codes)
+	m.took(rt, from, reference.messages, subject.messages, true)
+	moved := m.moved
+	m.looked(reference.failure == "")
+	if from == m.other {
+		m.otherChanged, m.moved = true, moved // of main nothing was seen
+	}
+}
+
 // turned is what became of a turn, without the tokens of the messages.
 type turned struct {
 	codes    []semantics.Code
@@ -134,13 +165,7 @@ func (m *model) turn(rt *rapid.T) {
 		}
 		return turned{codes, o.Batch.Messages, Refusal(o.Failure)}, o.Err
 	})
-	if !ok {
-		return
+	if ok {
+		m.turned(rt, from, chosen, reference, subject)
 	}
-	same(rt, "turn", reference.codes, subject.codes)
-	same(rt, "receive of a turn", reference.failure, subject.failure)
-	m.settled(rt, "complete", from, chosen, reference.codes)
-	m.took(rt, from, reference.messages, subject.messages, true)
-	m.looked(reference.failure == "")
-	m.otherChanged = m.otherChanged || from == m.other
 }

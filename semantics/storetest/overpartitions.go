@@ -159,6 +159,12 @@ func (s asOne) Receive(ctx context.Context, source semantics.Source, limit int, 
 	return batch, err
 }
 
+func (s asOne) CompleteAndReceive(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, limit int, register semantics.Register) (semantics.NextBatch, error) {
+	next, err := s.Store.CompleteAndReceive(ctx, source, tokens, limit, register)
+	s.received(source.Path, next.Batch.Messages)
+	return next, err
+}
+
 func (s asOne) ReceiveByNumber(ctx context.Context, source semantics.Source, state semantics.State, numbers []int64) ([]*semantics.Received, error) {
 	messages, err := s.Store.ReceiveByNumber(ctx, source, state, s.ofPartitions(source.Path, numbers))
 	s.received(source.Path, messages)

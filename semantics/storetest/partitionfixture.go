@@ -174,6 +174,10 @@ func (a away) Receive(ctx context.Context, source semantics.Source, limit int, r
 	return a.Below.Receive(ctx, source, limit, register)
 }
 
+func (a away) CompleteAndReceive(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, limit int, register semantics.Register) (semantics.NextBatch, error) {
+	return semantics.CompleteThenReceive(ctx, a, source, tokens, limit, register)
+}
+
 func (a away) GetEntity(ctx context.Context, kind semantics.Kind, path string) (semantics.Entity, error) {
 	if a.is(path) {
 		return semantics.Entity{}, errAway

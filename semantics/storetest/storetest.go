@@ -53,7 +53,7 @@ type Harness struct {
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	t.Helper()
 	all := slices.Concat(
-		messageTests, sendTests, entityTests, optionTests, statusTests, countTests, receiveTests, waitTests, consumerTests,
+		messageTests, sendTests, entityTests, optionTests, statusTests, countTests, receiveTests, nextBatchTests, waitTests, consumerTests,
 		scheduleTests, onceTests, cancelTests, deferTests, deferExpiryTests, duplicateTests, purgeTests, modifiedTests, delayTests,
 		resubmitTests, resubmitTopicTests, resubmitDuplicateTests, resubmitQueueTests, keepingTests, countEveryStateTests,
 		availableSinceTests,

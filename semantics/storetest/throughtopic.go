@@ -18,7 +18,7 @@ func runThroughTopics(t *testing.T, open func(t *testing.T) Harness) {
 		return
 	}
 	of := slices.Concat(
-		sendTests, receiveTests, waitTests, consumerTests, deferTests, deferExpiryTests, purgeTests, modifiedTests, delayTests,
+		sendTests, receiveTests, nextBatchTests, waitTests, consumerTests, deferTests, deferExpiryTests, purgeTests, modifiedTests, delayTests,
 		resubmitTests, keepingTests, lockTests, alteredTokenTests, settleTests, deliveryCountTests, lifetimeTests, deadLetterTests, peekTests, quotaTests,
 		watchTests,
 		sessionStatusTests, sessionAcceptTests, sessionReadyTests, sessionLockTests, sessionCloseTests, sessionLockEndTests,
@@ -209,6 +209,10 @@ func (s throughTopic) SendEach(ctx context.Context, path string, calls [][]*sema
 
 func (s throughTopic) Receive(ctx context.Context, source semantics.Source, limit int, register semantics.Register) (semantics.Batch, error) {
 	return s.Store.Receive(ctx, onlySource(source), limit, register)
+}
+
+func (s throughTopic) CompleteAndReceive(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, limit int, register semantics.Register) (semantics.NextBatch, error) {
+	return s.Store.CompleteAndReceive(ctx, onlySource(source), tokens, limit, register)
 }
 
 func (s throughTopic) Watch(ctx context.Context, source semantics.Source) (semantics.Watch, error) {

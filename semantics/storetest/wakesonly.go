@@ -21,6 +21,13 @@ func (s wakesOnly) Receive(ctx context.Context, source semantics.Source, limit i
 	return batch, err
 }
 
+// CompleteAndReceive implements semantics.Receiver.
+func (s wakesOnly) CompleteAndReceive(ctx context.Context, source semantics.Source, tokens []semantics.LockToken, limit int, register semantics.Register) (semantics.NextBatch, error) {
+	next, err := s.Store.CompleteAndReceive(ctx, source, tokens, limit, register)
+	next.Batch.RecheckAfter = unlessMost(next.Batch.RecheckAfter)
+	return next, err
+}
+
 // AcceptNextSession implements semantics.Sessions.
 func (s wakesOnly) AcceptNextSession(ctx context.Context, path string, register semantics.Register) (*semantics.Session, time.Duration, error) {
 	session, recheck, err := s.Store.AcceptNextSession(ctx, path, register)

@@ -1,6 +1,6 @@
 -- take_run takes the next messages of a queue as a run, if all that it has are fresh, without options, and small. Else
--- it returns nil and has done nothing. keys are those of the group queue, the other parameters are arguments of
--- receive. Returns the reply of receive.
+-- it returns nil and has done nothing. side needs its keys only; the other parameters are arguments of receive. Returns
+-- the reply of receive.
 --@include base/text
 --@include entity/can_receive
 --@include entity/forward_path
@@ -10,15 +10,14 @@
 --@include wake/wait_here
 --@include wake/wake_next
 local READ_HERE = 8192 -- most bytes of messages that are returned with the reply (docs/decisions/0039)
-local function take_run(keys, now, limit, safe, nonce, register_below, sidecar)
-  local entity, log, waiting, runs, run_locks = keys[1], keys[2], keys[5], keys[37], keys[38]
-  local ready, expiry, gaps, modified, chunks = keys[3], keys[7], keys[8], keys[11], keys[39]
+local function take_run(side, now, limit, safe, nonce, register_below, sidecar)
+  local entity, log, waiting, runs, run_locks = side.entity, side.log, side.waiting, side.runs, side.run_locks
   local values = redis.call("HMGET", entity, "status", "kind", "requires_session", "forward_to", "alarm_ms", "largest",
     "lock_duration_ms", "sequence", "cursor", "run_messages", "chunked")
   local alarm = tonumber(values[5] or "0")
   local is_plain = can_receive(values[1]) and values[2] ~= "topic" and values[3] ~= "1" and not forward_path(values[4])
     and (alarm == 0 or now < alarm) and (safe == 0 or tonumber(values[6] or "0") + 256 <= safe)
-  if not is_plain or redis.call("EXISTS", ready, expiry, gaps, modified) > 0 then
+  if not is_plain or redis.call("EXISTS", side.ready, side.expiry, side.gaps, side.modified) > 0 then
     return nil
   end
   redis.call("XLEN", log) -- as in lib/base/check_key_types
@@ -28,7 +27,7 @@ local function take_run(keys, now, limit, safe, nonce, register_below, sidecar)
   local count, ends, notifications, spans = math.min(limit, sequence - cursor), text(now + lock_ms), "0", {}
   local from, entries = "", {}
   if count > 0 then
-    local chunk = chunk_over({ chunks = chunks, chunked = tonumber(values[11] or "0") }, cursor + 1)
+    local chunk = chunk_over({ chunks = side.chunks, chunked = tonumber(values[11] or "0") }, cursor + 1)
     from = chunk and chunk.first <= cursor and text(chunk.first) or ""
     local first, last = text(cursor + 1), text(cursor + count)
     if redis.call("HSETNX", runs, nonce, first .. "-" .. last) == 0 then
