@@ -318,6 +318,7 @@ func TestTokens(t *testing.T) {
 		{"sb://host/q", sas.Sign("app", "wrong", hour), 401, "InvalidSignature: "},
 		{"sb://host/q", sas.Sign("app", "secret", time.Now().Add(-time.Hour)), 401, "ExpiredToken: "},
 		{"sb://host/q", "nonsense", 401, "InvalidSignature: "},
+		{strings.Repeat("q", 3000), sas.Sign("app", "secret", hour), 400, "the name has 3000 bytes"},
 		{"sb://host/missing", sas.Sign("app", "secret", hour), 404, "The messaging entity 'missing' could not be found"},
 		{"sb://host/q/$management", sas.Sign("app", "secret", hour), 202, ""},
 		{"sb://host/q", sas.Sign("app", "secret", hour), 202, ""},

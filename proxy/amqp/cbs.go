@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -17,13 +18,19 @@ import (
 // cbs is the node to which clients put tokens.
 const cbs = "$cbs"
 
+// Bounds of what a client that has not proved who it is may send and have kept.
+const (
+	maxTokenRequest = 64 << 10
+	maxAudience     = 2 << 10
+)
+
 // attachCBS accepts a link to or from $cbs.
 func (c *connection) attachCBS(l *engine.Link) *frame.Error {
 	if l.IsToClient {
 		c.attachReplies(l, cbs)
 		return nil
 	}
-	c.serve(l, cbs, func(request convert.Request) answer {
+	c.serve(l, cbs, maxTokenRequest, func(request convert.Request) answer {
 		status, description := c.putToken(request)
 		return answer{application: codec.Map{
 			codec.Entry("status-code", status), codec.Entry("status-description", description),
@@ -40,6 +47,9 @@ func (c *connection) putToken(request convert.Request) (status int32, descriptio
 	token, isText := codec.Text(request.Body)
 	if operation != "put-token" || !isText {
 		return http.StatusBadRequest, "the operation must be put-token, and the body a token"
+	}
+	if len(audience) > maxAudience {
+		return http.StatusBadRequest, fmt.Sprintf("the name has %d bytes, may have %d", len(audience), maxAudience)
 	}
 	err := c.call(c.ctx, "AMQP.PutToken", "", func(ctx context.Context) error {
 		return c.takeToken(ctx, audience, token)

@@ -64,6 +64,7 @@ func startOn(t *testing.T, store semantics.Store, authorizer access.Authorizer) 
 	server := amqp.New(amqp.Config{
 		Broker: b, Authorizer: authorizer, Metrics: metrics, Calls: obs.NewCalls(metrics, logger), Logger: logger,
 		Admission: admission.New(admission.Config{MaxMemory: requestMemory}, metrics, logger), Patience: time.Second,
+		AnswerPatience: time.Second,
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -224,7 +225,15 @@ func (c *client) transferIn(handle uint32, payload []byte, state frame.State) fr
 	id := c.next
 	c.next++
 	c.send(&frame.Transfer{Handle: handle, DeliveryID: &id, DeliveryTag: []byte{byte(id)}, State: state}, payload...)
-	return want[*frame.Disposition](c).State
+	for {
+		switch body := c.frame().Body.(type) {
+		case *frame.Flow: // more credit
+		case *frame.Disposition:
+			return body.State
+		default:
+			c.Fatalf("got %#v", body)
+		}
+	}
 }
 
 // sections writes a message with these sections.

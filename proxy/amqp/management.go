@@ -72,7 +72,7 @@ func (c *connection) attachManagement(l *engine.Link, at node) *frame.Error {
 		return linkError(err)
 	}
 	m := &management{connection: c, at: at, entity: entity}
-	c.serve(l, at.key(), m.handle)
+	c.serve(l, at.key(), convert.MaxRequest, m.handle)
 	return nil
 }
 
@@ -84,12 +84,7 @@ func (m *management) handle(request convert.Request) answer {
 	args := &arguments{Map: body, link: link}
 	result, err := m.run(name, args)
 	if err != nil {
-		e := obs.Failure(err)
-		o := outcomeOf(e)
-		return answer{application: codec.Map{
-			codec.Entry("statusCode", int32(o.status)), codec.Entry("statusDescription", text(e)),
-			codec.Entry("errorCondition", codec.Symbol(o.condition)),
-		}, body: codec.Map{}}
+		return failure(err)
 	}
 	status := int32(http.StatusOK)
 	if result == nil {
@@ -98,6 +93,16 @@ func (m *management) handle(request convert.Request) answer {
 	return answer{application: codec.Map{
 		codec.Entry("statusCode", status), codec.Entry("statusDescription", "OK"),
 	}, body: result, ended: args.ended}
+}
+
+// failure is the answer to a request that has failed.
+func failure(err error) answer {
+	e := obs.Failure(err)
+	o := outcomeOf(e)
+	return answer{application: codec.Map{
+		codec.Entry("statusCode", int32(o.status)), codec.Entry("statusDescription", text(e)),
+		codec.Entry("errorCondition", codec.Symbol(o.condition)),
+	}, body: codec.Map{}}
 }
 
 const operationPrefix = "com.microsoft:"

@@ -3,7 +3,9 @@ package amqp_test
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/sidebus/sidebus/proxy/amqp/internal/codec"
 	"github.com/sidebus/sidebus/proxy/amqp/internal/frame"
 	"github.com/sidebus/sidebus/semantics"
 )
@@ -32,6 +34,55 @@ func TestMessagesCountAsRequests(t *testing.T) {
 	holding.sender("q")
 	if state, ok := other.transferLarge(sender, large).(frame.Accepted); !ok {
 		t.Errorf("when it is free again: %+v", state)
+	}
+}
+
+// TestDeliveriesCountAsAnswers has a client that holds the memory for answers with a message that it takes in part.
+func TestDeliveriesCountAsAnswers(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.queue("q", func(o *semantics.Options) { o.MaxMessageSizeInKilobytes = 10 << 10 }, "maxMessageSizeInKilobytes")
+	holding, other := s.dial(nil).open(), s.dial(nil).open()
+	other.transferLarge(other.sender("q"), data(strings.Repeat("x", requestMemory/2)))
+	other.transferLarge(other.sender("q"), data(strings.Repeat("x", 20<<10)))
+	holding.attach(frame.Attach{IsReceiver: true, Source: &frame.Source{Address: "q"}})
+	one := uint32(1)
+	holding.send(&frame.Flow{IncomingWindow: 1, NextIncomingID: new(uint32), Handle: new(uint32), LinkCredit: &one})
+	want[*frame.Transfer](holding) // the first frame; there is no window for the others
+	management := other.node("q/$management")
+	peek := func() any {
+		status, _ := management.ask("com.microsoft:peek-message", codec.Map{
+			codec.Entry("from-sequence-number", int64(2)), codec.Entry("message-count", int32(1)),
+		})
+		return status.Get("statusCode")
+	}
+	if got := peek(); got != int32(503) {
+		t.Errorf("while the memory is used, a peek has the status %v", got)
+	}
+	holding.send(&frame.Detach{Closed: true})
+	want[*frame.Detach](holding)
+	for deadline := time.Now().Add(patience); peek() != int32(200); {
+		if time.Now().After(deadline) {
+			t.Fatal("the memory is not free")
+		}
+	}
+}
+
+// TestAnswersThatAreNotTaken has a client that makes a request and gives no credit for the answer.
+func TestAnswersThatAreNotTaken(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.queue("q", nil)
+	c := s.dial(nil).open()
+	c.attach(frame.Attach{Name: "answers", IsReceiver: true, Source: &frame.Source{Address: "q/$management"}, Target: &frame.Target{}})
+	state := c.transfer(c.sender("q/$management"), sections(
+		uint64(0x73), codec.List{uint64(42), nil, nil, nil, "answers"}, uint64(0x74), codec.Map{}, uint64(0x77), codec.Map{},
+	))
+	if _, ok := state.(frame.Accepted); !ok {
+		t.Fatalf("the request is %#v", state)
+	}
+	if d := want[*frame.Detach](c); d.Handle != 0 || d.Error == nil || d.Error.Condition != "amqp:resource-limit-exceeded" {
+		t.Errorf("detached %d with %v", d.Handle, d.Error)
 	}
 }
 

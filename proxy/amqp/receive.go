@@ -8,6 +8,7 @@ import (
 	"github.com/sidebus/sidebus/proxy/amqp/internal/convert"
 	"github.com/sidebus/sidebus/proxy/amqp/internal/engine"
 	"github.com/sidebus/sidebus/proxy/amqp/internal/frame"
+	"github.com/sidebus/sidebus/proxy/internal/admission"
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker"
 	"github.com/sidebus/sidebus/semantics/broker/delivery"
@@ -21,13 +22,14 @@ type receiver struct {
 	mode       semantics.Mode
 	view       convert.View
 	settling   worker[settling]
+	memory     *admission.Answers
 }
 
 // settledBySender is the snd-settle-mode of a client that receives and deletes.
 const settledBySender = 1
 
 func (c *connection) newReceiver(l *engine.Link, source semantics.Source) *receiver {
-	r := &receiver{connection: c, link: l, source: source}
+	r := &receiver{connection: c, link: l, source: source, memory: c.server.Admission.NewAnswers()}
 	if mode := l.Request.SenderSettleMode; mode != nil && *mode == settledBySender {
 		r.mode = semantics.ReceiveAndDelete
 	}
@@ -128,7 +130,8 @@ func (r *receiver) receive(ctx context.Context, want engine.Want) (count int, er
 	if want.IsDraining {
 		options.MaxWait = 0
 	}
-	ctx = semantics.WithWaits(ctx, enough{want.Withdrawn})
+	defer r.memory.Free()
+	ctx = semantics.WithMemory(semantics.WithWaits(ctx, enough{want.Withdrawn}), r.memory)
 	taken, err := r.connection.server.Broker.Receive(ctx, r.source, options)
 	if err != nil {
 		return 0, err

@@ -1,8 +1,10 @@
 package amqp
 
 import (
+	"cmp"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/sidebus/sidebus/proxy/amqp/internal/codec"
 	"github.com/sidebus/sidebus/proxy/amqp/internal/convert"
@@ -16,16 +18,25 @@ const requestCredit = 100
 
 // replyLink is a link on which a client receives the answers of a node.
 type replyLink struct {
-	link *engine.Link
-	node string
+	link     *engine.Link
+	node     string
+	patience time.Duration
 
 	mu sync.Mutex // one answer is sent after the other
 }
 
-// send sends an answer when the client has given credit for it, and reports whether it was sent.
+// answerPatience is how long an answer waits for credit. SDKs grant it in advance.
+const answerPatience = time.Minute
+
+// send sends an answer when there is credit for it, and reports whether it was sent. A client that does not
+// take it loses the link.
 func (r *replyLink) send(payload []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	tooLong := time.AfterFunc(r.patience, func() {
+		r.link.Close(&frame.Error{Condition: limitExceeded, Description: "an answer waited for credit for too long"})
+	})
+	defer tooLong.Stop()
 	for {
 		want, ok := r.link.Wanted()
 		switch {
@@ -41,7 +52,7 @@ func (r *replyLink) send(payload []byte) bool {
 
 // attachReplies accepts a link for the answers of a node.
 func (c *connection) attachReplies(l *engine.Link, at string) {
-	r := &replyLink{link: l, node: at}
+	r := &replyLink{link: l, node: at, patience: cmp.Or(c.server.AnswerPatience, answerPatience)}
 	c.mu.Lock()
 	c.replies = append(c.replies, r)
 	c.mu.Unlock()
@@ -86,12 +97,30 @@ type answer struct {
 	ended       func(isDelivered bool) // called when the answer was written, or could not be; nil: nothing is
 }
 
-// serve answers the requests of a link with handle.
-func (c *connection) serve(l *engine.Link, at string, handle func(convert.Request) answer) {
+// smallAnswer is the size up to which an answer counts for no memory: an error would be as large.
+const smallAnswer = 4 << 10
+
+// deliver sends an answer, which counts for the memory of answers as long as it waits. It reports whether the client's
+// connection has it. Without memory the client gets an error instead.
+func (c *connection) deliver(reply *replyLink, id any, a answer) bool {
+	payload, memory := convert.Response(id, a.application, a.body), c.server.Admission.NewAnswers()
+	if size := int64(len(payload)); size > smallAnswer {
+		if err := memory.Take(size, false); err != nil {
+			refusal := failure(err)
+			reply.send(convert.Response(id, refusal.application, refusal.body))
+			return false
+		}
+		defer memory.Free()
+	}
+	return reply.send(payload) && reply.link.Flushed()
+}
+
+// serve answers the requests of a link, of at most limit bytes, with handle.
+func (c *connection) serve(l *engine.Link, at string, limit int64, handle func(convert.Request) answer) {
 	requests := &worker[*engine.Message]{begin: c.begin}
 	requests.run = func(messages []*engine.Message) {
 		for _, m := range messages {
-			if err := refusalOf(m, "request", convert.MaxRequest); err != nil {
+			if err := refusalOf(m, "request", limit); err != nil {
 				m.Settle(frame.Rejected{Error: linkError(err)})
 				continue
 			}
@@ -112,14 +141,13 @@ func (c *connection) serve(l *engine.Link, at string, handle func(convert.Reques
 			}
 			a := handle(request)
 			m.Settle(frame.Accepted{})
-			isSent := reply.send(convert.Response(request.ID, a.application, a.body))
-			if a.ended != nil {
-				a.ended(isSent && reply.link.Flushed())
+			if isDelivered := c.deliver(reply, request.ID, a); a.ended != nil {
+				a.ended(isDelivered)
 			}
 		}
 	}
 	l.Accept(engine.Accepted{
-		MaxMessageSize: convert.MaxRequest, MaxTransfer: convert.MaxRequest, Credit: requestCredit,
+		MaxMessageSize: uint64(limit), MaxTransfer: uint64(limit), Credit: requestCredit,
 		OnMessage: requests.add,
 	})
 }

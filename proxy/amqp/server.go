@@ -35,7 +35,8 @@ type Config struct {
 	Admission  *admission.Controller // the messages that arrive count for its memory
 	Logger     *slog.Logger
 
-	Patience time.Duration // of settlements while Redis is away; zero: 30 seconds
+	Patience       time.Duration // of settlements while Redis is away; zero: 30 seconds
+	AnswerPatience time.Duration // of answers without credit; zero: 1 minute
 }
 
 // Server serves connections. It is safe for concurrent use.
@@ -168,7 +169,8 @@ const containerID = "sidebus"
 func (c *connection) config() engine.Config {
 	return engine.Config{
 		ContainerID: containerID, Authenticate: c.authenticate,
-		Memory: func() engine.Memory { return c.server.Admission.NewRequest() },
+		Memory:  func() engine.Memory { return c.server.Admission.NewRequest() },
+		Dropped: c.dropped,
 		Panicked: func(recovered any, stack []byte) {
 			c.server.Logger.ErrorContext(c.ctx, "panic in an AMQP connection", "panic", fmt.Sprint(recovered), "stack", string(stack))
 		},

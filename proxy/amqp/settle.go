@@ -45,10 +45,12 @@ func (r *receiver) settle(asked []settling) {
 		}
 		if state, ok := one.state.(frame.Transactional); ok {
 			r.settleInTransaction(one, state)
+			r.link.Release(one.all)
 			continue
 		}
 		for piece := range slices.Chunk(one.all, semantics.MaxSettleTokens) {
 			r.settleOne(settling{piece, one.state, one.isAsked, nil})
+			r.link.Release(piece)
 		}
 	}
 }
@@ -91,10 +93,6 @@ func (r *receiver) settleOne(s settling) {
 	if !s.isAsked {
 		return
 	}
-	if err != nil {
-		r.link.Acknowledge(s.all, frame.Rejected{Error: finalError(err)})
-		return
-	}
 	byCode := map[semantics.Code][]engine.Settlement{}
 	for i, code := range codes {
 		if code == semantics.DurabilityNotMet { // it is settled
@@ -104,7 +102,10 @@ func (r *receiver) settleOne(s settling) {
 	}
 	for code, all := range byCode {
 		state := echo(s.state)
-		if code != "" {
+		switch {
+		case code != "" && code == semantics.CodeOf(err):
+			state = frame.Rejected{Error: finalError(err)}
+		case code != "":
 			state = frame.Rejected{Error: finalError(codeError(r.source, code))}
 		}
 		r.link.Acknowledge(all, state)
@@ -119,24 +120,48 @@ const settlePause = time.Second
 
 // settlePatiently settles messages. What may still succeed, such as when Redis is away, it tries again: if a settlement
 // is rejected, the SDK for Go takes the message for settled whatever the reason, and its own second try does nothing
-// and succeeds. Once settled, a message has lost its lock, so a try after an unknown outcome changes nothing twice.
+// and succeeds. Once settled, a message has lost its lock, so a try after an unknown outcome changes nothing twice. If
+// one partition is away, only its messages are tried again (PART-7).
+// An error is that of the last try; messages that have its code failed with it.
 func (r *receiver) settlePatiently(s settling) (codes []semantics.Code, err error) {
 	deadline, pause := time.Now().Add(r.connection.server.patience()), firstPause
+	tokens := s.tokens()
+	codes = make([]semantics.Code, len(tokens))
+	open := make([]int, len(tokens)) // places of those to try
+	for i := range open {
+		open[i] = i
+	}
 	for {
-		codes, err = r.connection.settle(r.source, s.tokens(), s.state)
-		if err == nil || !semantics.AsError(err).Code.Retryable() {
-			return codes, err
+		err = r.try(s.state, tokens, open, codes)
+		open = slices.DeleteFunc(open, func(at int) bool { return !codes[at].Retryable() })
+		wait := pause
+		if err != nil {
+			wait = max(pause, semantics.AsError(err).RetryAfter)
 		}
-		wait := max(pause, semantics.AsError(err).RetryAfter)
-		if pause = min(2*pause, settlePause); time.Until(deadline) < wait {
-			return nil, err
+		if pause = min(2*pause, settlePause); len(open) == 0 || time.Until(deadline) < wait {
+			return codes, err
 		}
 		select {
 		case <-time.After(wait):
 		case <-r.link.Context().Done():
-			return nil, err
+			return codes, err
 		}
 	}
+}
+
+// try settles the tokens at some places, and notes their codes there.
+func (r *receiver) try(state frame.State, tokens []semantics.LockToken, places []int, codes []semantics.Code) error {
+	some := make([]semantics.LockToken, len(places))
+	for i, at := range places {
+		some[i] = tokens[at]
+	}
+	tried, err := r.connection.settle(r.source, some, state)
+	for i, at := range places {
+		if codes[at] = semantics.CodeOf(err); err == nil {
+			codes[at] = tried[i]
+		}
+	}
+	return err
 }
 
 // finalError returns an error after which no SDK settles again over the link. What could have succeeded later is a lost

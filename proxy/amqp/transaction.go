@@ -55,6 +55,14 @@ func (c *connection) arrived(state frame.State) (done func(err error)) {
 	}
 }
 
+// dropped notes that an operation of a transaction will not be added, so that its discharge rolls back: the client may
+// have sent the discharge already.
+func (c *connection) dropped(state frame.State) {
+	if done := c.arrived(state); done != nil {
+		done(errRefusedPart)
+	}
+}
+
 // await waits until all operations of a transaction that have arrived are added. It reports whether one was refused.
 func (c *connection) await(id []byte) (hasFailed bool) {
 	c.mu.Lock()
@@ -136,11 +144,22 @@ func (co *coordinator) run(m *engine.Message) (frame.State, error) {
 	}
 }
 
+// client is who has a share of the transactions (TX-9). Connections without a token share one: what they declare they
+// cannot commit.
+func (c *connection) client() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, always := c.server.Authorizer.(access.AllowAll); len(c.callers) == 0 && !always {
+		return "amqp without a token"
+	}
+	return fmt.Sprintf("amqp %p", c)
+}
+
 func (co *coordinator) declare() (frame.State, error) {
 	c := co.connection
 	var id string
 	err := c.call(c.ctx, "Transactions.Begin", "", func(context.Context) (err error) {
-		id, err = c.server.Broker.Begin(fmt.Sprintf("amqp %p", c))
+		id, err = c.server.Broker.Begin(c.client())
 		return err
 	})
 	if err != nil {
@@ -195,18 +214,30 @@ func (co *coordinator) rollback(id string) error {
 }
 
 // commit runs what the client has added (TX-4, TX-5). If the client may repeat the discharge, the transaction stays
-// open.
+// open. A client that repeats one that has failed for good gets the answer of the broker again.
 func (co *coordinator) commit(id string) error {
 	c := co.connection
 	return c.call(c.ctx, "Transactions.Commit", "", func(ctx context.Context) error {
 		result, err := c.server.Broker.Commit(ctx, id, c.permitAll)
+		if err == nil || !mayRepeat(err) {
+			co.end(id)
+		}
 		if err != nil {
 			return err
 		}
-		co.end(id)
 		c.server.Metrics.Transacted(result)
 		return nil
 	})
+}
+
+// mayRepeat reports whether a commit that has failed may still succeed.
+func mayRepeat(err error) bool {
+	switch code := semantics.CodeOf(err); code {
+	case semantics.Unauthenticated, semantics.PermissionDenied, semantics.DurabilityNotMet:
+		return true
+	default:
+		return code.Retryable() || semantics.IsOutcomeUnknown(err)
+	}
 }
 
 // permitAll checks that the client may still run the operations of a transaction (AUTH-3).

@@ -3,10 +3,12 @@ package amqp_test
 import (
 	"testing"
 
+	"github.com/sidebus/sidebus/proxy/access"
 	"github.com/sidebus/sidebus/proxy/amqp/internal/codec"
 	"github.com/sidebus/sidebus/proxy/amqp/internal/convert"
 	"github.com/sidebus/sidebus/proxy/amqp/internal/frame"
 	"github.com/sidebus/sidebus/semantics"
+	"github.com/sidebus/sidebus/semantics/broker"
 )
 
 // coordinator is a link to the coordinator of transactions.
@@ -210,6 +212,45 @@ func TestTX_1_DischargeFollowsWhatWasSentBefore(t *testing.T) {
 	if _, rejected := pipeline(true); rejected != "amqp:transaction:rollback" || s.counts("q").Available != links {
 		t.Errorf("with a part that was refused, the discharge is rejected with %q, there are %d messages", rejected, s.counts("q").Available)
 	}
+}
+
+// TestTX_1_WhatIsNotAddedFailsTheDischarge settles a delivery that is settled already, without asking for an answer.
+func TestTX_1_WhatIsNotAddedFailsTheDischarge(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.queue("q", nil)
+	c := s.dial(nil).open()
+	co, sender := c.coordinator(), c.sender("q")
+	id := co.declare()
+	c.put(sender, id, "x")
+	c.send(&frame.Disposition{
+		IsReceiver: true, First: 5, Last: 5, Settled: true, State: frame.Transactional{ID: id, Outcome: frame.Accepted{}},
+	})
+	if condition := co.discharge(id, false); condition != "amqp:transaction:rollback" {
+		t.Errorf("discharged with %q", condition)
+	}
+	if got := s.counts("q"); got.SizeInBytes != 0 {
+		t.Errorf("the queue has %+v", got)
+	}
+}
+
+// TestTX_9_ClientsWithoutATokenShare has clients that declare all transactions that they can.
+func TestTX_9_ClientsWithoutATokenShare(t *testing.T) {
+	t.Parallel()
+	keys := access.Keys{"app": {Primary: "secret", Claims: access.Send}}
+	s := start(t, access.SAS(func() access.Keys { return keys }))
+	first, second := s.dial(nil).open().coordinator(), s.dial(nil).open().coordinator()
+	for range broker.MaxTransactions / 2 {
+		first.declare()
+	}
+	for _, co := range []coordinator{first, second} {
+		if r, ok := co.command(uint64(0x31)).(frame.Rejected); !ok || r.Error.Condition != "com.microsoft:server-busy" {
+			t.Errorf("declared beyond the share: %+v", r)
+		}
+	}
+	c := s.dial(&frame.Init{Mechanism: "PLAIN", Response: []byte("\x00app\x00secret")})
+	want[*frame.Outcome](c)
+	c.open().coordinator().declare()
 }
 
 func TestTX_6_RollbackLeavesLocks(t *testing.T) {

@@ -64,6 +64,30 @@ func (g grpcStream) Take(n int64, must bool) error { return g.call.Take(n, must)
 // Give frees n bytes when all messages sent so far have been written.
 func (g grpcStream) Give(n int64) { g.call.conn.calls.releaseResponse(g.call.stream, n*protoFactor) }
 
+// Answers is the memory of answers over a wire that this package does not write. It implements semantics.Memory. It is
+// used by one goroutine at a time.
+type Answers struct {
+	controller *Controller
+	held       int64
+}
+
+// NewAnswers returns the memory of answers of which there are none yet.
+func (ctl *Controller) NewAnswers() *Answers { return &Answers{controller: ctl} }
+
+// Take implements semantics.Memory.
+func (a *Answers) Take(n int64, must bool) error {
+	if a.controller.memory.acquireResponse(&a.held, n*protoFactor, must) {
+		return nil
+	}
+	return a.controller.responseRefused()
+}
+
+// Give implements semantics.Memory.
+func (a *Answers) Give(n int64) { a.controller.memory.releaseResponse(&a.held, n*protoFactor) }
+
+// Free releases all memory.
+func (a *Answers) Free() { a.controller.memory.releaseResponse(&a.held, a.held) }
+
 // WithStreamMemory counts the memory of messages that a gRPC stream delivers. The caller must call sent before it sends
 // each message.
 func WithStreamMemory(ctx context.Context) (_ context.Context, sent func()) {

@@ -34,11 +34,14 @@ const (
 	maxAnswers       = 1 << 20   // bytes not written yet, above which the connection is not read
 	maxUnsettled     = 5000      // deliveries of a link that the client has not settled
 	maxLinks         = 5000
+	maxAttached      = 2 << 20 // bytes of the requests of all links, which are kept
+	messageBytes     = 512     // what a message takes besides its payload and its performative, about
 	minHeartbeat     = 250 * time.Millisecond
 	readBuffer       = 4 << 10
 	defaultHandshake = 30 * time.Second
 	defaultIdle      = 2 * time.Minute
 	defaultRecheck   = 10 * time.Second
+	defaultStall     = 30 * time.Second
 	writeTimeout     = 30 * time.Second
 	linger           = 2 * time.Second // how long a client may take to close a connection that this side has closed
 )
@@ -56,8 +59,14 @@ type Config struct {
 	// RecheckAfter is how often a link with too many deliveries that are not settled looks for those that are over.
 	// Zero: 10 seconds.
 	RecheckAfter time.Duration
+	// StallAfter is how long a delivery waits for the window of its session. Zero: 30 seconds.
+	StallAfter time.Duration
 	// Memory returns the budget of a message that begins to arrive; nil: there is none.
 	Memory func() Memory
+	// Dropped is called with the state, if there is one, of what the client has asked for and the Service does not get:
+	// a message on a link that this side has closed, a message that is cut off, a settlement of a delivery that this
+	// side does not know. It must not block. Nil: nothing is.
+	Dropped func(state frame.State)
 	// Panicked is called for a panic of the goroutine that reads.
 	Panicked func(recovered any, stack []byte)
 }
@@ -110,10 +119,11 @@ type Conn struct {
 	flushed   signal              // written has changed
 	isClosing bool                // nothing follows what is in out
 	isOpen    bool
-	queued    int    // bytes of messages that the Service has
+	queued    int    // bytes of messages and settlements that the Service has
 	settled   signal // queued has changed
 	partial   int    // bytes of messages that have arrived in part
 	links     int
+	attached  int // bytes of the requests of links
 }
 
 // signal wakes all that wait for something. It is used under the mutex of its owner.
@@ -144,6 +154,12 @@ func New(ctx context.Context, n net.Conn, config Config) *Conn {
 	}
 	if config.RecheckAfter == 0 {
 		config.RecheckAfter = defaultRecheck
+	}
+	if config.StallAfter == 0 {
+		config.StallAfter = defaultStall
+	}
+	if config.Dropped == nil {
+		config.Dropped = func(frame.State) {}
 	}
 	if config.Memory == nil {
 		config.Memory = func() Memory { return noMemory{} }
@@ -300,21 +316,21 @@ func (c *Conn) handle(f frame.Frame) (isOver bool, err error) {
 	if open, ok := f.Body.(*frame.Open); ok {
 		return false, c.opened(open)
 	}
-	c.mu.Lock()
-	if !c.isOpen {
-		c.mu.Unlock()
-		return false, violation(notAllowed, "the first frame must be an open")
-	}
 	after, isOver, err := c.dispatch(f)
-	c.mu.Unlock()
 	if after != nil {
 		after()
 	}
 	return isOver, err
 }
 
-// dispatch handles a frame of an open connection, under the mutex. after is to be called without it.
+// dispatch handles a frame of an open connection, under the mutex, which a panic releases too. after is to be called
+// without it.
 func (c *Conn) dispatch(f frame.Frame) (after func(), isOver bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.isOpen {
+		return nil, false, violation(notAllowed, "the first frame must be an open")
+	}
 	switch body := f.Body.(type) {
 	case *frame.Close:
 		return nil, true, nil
@@ -330,13 +346,13 @@ func (c *Conn) dispatch(f frame.Frame) (after func(), isOver bool, err error) {
 		s.ended()
 		c.send(frame.Frame{Channel: s.channel, Body: &frame.End{}})
 	case *frame.Attach:
-		after, err = s.attach(body)
+		after, err = s.attach(body, f.Size)
 	case *frame.Flow:
 		err = s.flow(body)
 	case *frame.Transfer:
-		after, err = s.transfer(body, f.Payload)
+		after, err = s.transfer(body, f)
 	case *frame.Disposition:
-		after = s.disposition(body)
+		after = s.disposition(body, f.Size)
 	case *frame.Detach:
 		err = s.detach(body)
 	default:

@@ -19,12 +19,13 @@ type Message struct {
 
 	link      *Link
 	memory    Memory
+	held      int // bytes that count for the connection
 	id        uint32
 	isSettled bool // by the client: it wants no answer
 }
 
 // transfer takes over a transfer. after passes a message that is complete to the Service.
-func (s *session) transfer(t *frame.Transfer, payload []byte) (after func(), err error) {
+func (s *session) transfer(t *frame.Transfer, f frame.Frame) (after func(), err error) {
 	if err := s.arrived(); err != nil {
 		return nil, err
 	}
@@ -34,6 +35,7 @@ func (s *session) transfer(t *frame.Transfer, payload []byte) (after func(), err
 	}
 	switch {
 	case l.isClosed:
+		s.conn.dropped(t.State)
 		return nil, nil // the client will learn that
 	case l.IsToClient:
 		return nil, violation(errantLink, "a transfer on a link on which the client receives")
@@ -46,31 +48,37 @@ func (s *session) transfer(t *frame.Transfer, payload []byte) (after func(), err
 		}
 		if l.credit == 0 {
 			l.close(&frame.Error{Condition: transferLimit, Description: "the credit of the link is used up"})
+			s.conn.dropped(t.State)
 			return nil, nil
 		}
 		l.credit--
 		l.deliveryCount++
 		l.partial = &Message{
 			link: l, memory: s.conn.config.Memory(), id: *t.DeliveryID, isSettled: t.Settled, State: t.State,
+			held: messageBytes + f.Size,
 		}
+		s.conn.partial += l.partial.held
 		if t.MessageFormat != nil {
 			l.partial.Format = *t.MessageFormat
 		}
 	}
 	m := l.partial
+	if t.DeliveryID != nil && *t.DeliveryID != m.id {
+		return nil, violation(invalidField, "a delivery begins within another one of the link")
+	}
 	m.isSettled = m.isSettled || t.Settled
-	if err := l.add(m, payload); err != nil || t.More && !t.Aborted {
+	if err := l.add(m, f.Payload); err != nil || t.More && !t.Aborted {
 		return nil, err
 	}
 	l.partial = nil
-	s.conn.partial -= len(m.Payload)
+	s.conn.partial -= m.held
 	if t.Aborted {
 		m.memory.Free()
 		l.topUp()
 		return nil, nil
 	}
 	l.open++
-	s.conn.queued += len(m.Payload)
+	s.conn.queued += m.held
 	onMessage := l.accepted.OnMessage
 	return func() { onMessage(m) }, nil
 }
@@ -85,7 +93,7 @@ func (l *Link) add(m *Message, payload []byte) error {
 		m.IsTooLarge = true
 		m.discard()
 		return nil
-	case c.partial-len(m.Payload) > maxPartial:
+	case c.partial-m.held > maxPartial:
 		return violation(limitExceeded, "too many large messages at a time; send one after the other")
 	}
 	if !m.memory.Grow(len(payload)) {
@@ -94,6 +102,7 @@ func (l *Link) add(m *Message, payload []byte) error {
 		return nil
 	}
 	m.Payload = append(m.Payload, payload...)
+	m.held += len(payload)
 	c.partial += len(payload)
 	return nil
 }
@@ -101,8 +110,16 @@ func (l *Link) add(m *Message, payload []byte) error {
 // discard forgets what has arrived of a message that is going to be refused.
 func (m *Message) discard() {
 	m.link.session.conn.partial -= len(m.Payload)
+	m.held -= len(m.Payload)
 	m.Payload = nil
 	m.memory.Free()
+}
+
+// dropped reports what the Service does not get, under the mutex.
+func (c *Conn) dropped(state frame.State) {
+	if state != nil {
+		c.config.Dropped(state)
+	}
 }
 
 // Settle settles the message with a state. Each message is settled once.
@@ -118,7 +135,7 @@ func SettleAll(all []*Message, state frame.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range all {
-		c.queued -= len(m.Payload)
+		c.queued -= m.held
 		m.Payload = nil
 		m.memory.Free()
 	}

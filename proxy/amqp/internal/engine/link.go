@@ -16,6 +16,7 @@ type Link struct {
 
 	session *session
 	handle  uint32          // of this side
+	size    int             // of the request in bytes
 	ctx     context.Context //nolint:containedctx // of the link: it ends with it
 	end     context.CancelFunc
 
@@ -68,16 +69,18 @@ func (l *Link) Context() context.Context { return l.ctx }
 func (l *Link) Session() any { return l.session }
 
 // attach begins a link. after passes it to the Service.
-func (s *session) attach(request *frame.Attach) (after func(), err error) {
+func (s *session) attach(request *frame.Attach, size int) (after func(), err error) {
 	switch {
 	case request.Handle > handleMax:
 		return nil, violation(framingError, "handle %d is above handle-max", request.Handle)
 	case s.conn.links >= maxLinks:
 		return nil, violation(limitExceeded, "a connection may have %d links", maxLinks)
+	case s.conn.attached+size > maxAttached:
+		return nil, violation(limitExceeded, "the links of a connection may take %d bytes of attach frames", maxAttached)
 	case s.links[request.Handle] != nil:
 		return nil, violation(handleInUse, "handle %d is attached already", request.Handle)
 	}
-	l := &Link{Request: request, IsToClient: request.IsReceiver, session: s}
+	l := &Link{Request: request, IsToClient: request.IsReceiver, session: s, size: size}
 	for s.handles[l.handle] {
 		l.handle++
 	}
@@ -90,6 +93,7 @@ func (s *session) attach(request *frame.Attach) (after func(), err error) {
 	l.ctx, l.end = context.WithCancel(s.conn.ctx)
 	s.links[request.Handle], s.handles[l.handle] = l, true
 	s.conn.links++
+	s.conn.attached += size
 	return func() { s.conn.service.Attach(l) }, nil
 }
 
@@ -166,12 +170,15 @@ func (l *Link) over() {
 	delete(l.session.links, l.Request.Handle)
 	delete(l.session.handles, l.handle)
 	l.session.conn.links--
+	l.session.conn.attached -= l.size
 }
 
 // forget frees what the link holds, and ends its context.
 func (l *Link) forget() {
 	if l.partial != nil {
 		l.partial.discard()
+		l.session.conn.partial -= l.partial.held
+		l.session.conn.dropped(l.partial.State)
 		l.partial = nil
 	}
 	if l.unsettled > 0 {

@@ -21,9 +21,10 @@ func (l *Link) Wanted() (Want, bool) {
 	for {
 		c.mu.Lock()
 		l.prune()
-		isReady := l.credit > 0 && l.unsettled < maxUnsettled || l.isDraining
+		window := l.session.remoteWindow // what exceeds it would wait here while its lock runs out
+		isReady := l.credit > 0 && l.unsettled < maxUnsettled && window > 0 || l.isDraining
 		want := Want{
-			Credit: min(int(l.credit), maxUnsettled-l.unsettled), IsDraining: l.isDraining,
+			Credit: min(int(l.credit), maxUnsettled-l.unsettled, int(window)), IsDraining: l.isDraining,
 			Withdrawn: l.withdrawn.wait(),
 		}
 		isOver, changed := l.isOver || l.isClosed, l.changed.wait()
@@ -83,7 +84,8 @@ type Delivery struct {
 const transferHead = 128
 
 // Send sends a message, in as many frames as it needs. It waits for the window of the session and for memory. It
-// reports false if the message was not sent completely: the link is over, or has no credit any more.
+// reports false if the message was not sent completely: the link is over, or has no credit any more, or the window
+// stays closed.
 func (l *Link) Send(d Delivery) bool {
 	s := l.session
 	c := s.conn
@@ -125,10 +127,12 @@ func (l *Link) Send(d Delivery) bool {
 }
 
 // awaitWindow waits until one more frame may be sent, and locks the mutex then. It reports false, without the mutex, if
-// the link is over, or has no credit for the first frame of a message.
+// the link is over, has no credit for the first frame of a message, or waits for too long, which closes it within a
+// message.
 func (l *Link) awaitWindow(isFirst bool) bool {
 	s := l.session
 	c := s.conn
+	var stalled <-chan time.Time
 	for {
 		c.mu.Lock()
 		var changed <-chan struct{}
@@ -138,6 +142,11 @@ func (l *Link) awaitWindow(isFirst bool) bool {
 			return false
 		case s.remoteWindow == 0:
 			changed = l.changed.wait()
+			if stalled == nil {
+				timer := time.NewTimer(c.config.StallAfter)
+				defer timer.Stop()
+				stalled = timer.C
+			}
 		case len(c.out) > maxOutput:
 			changed = c.flushed.wait()
 		default:
@@ -146,6 +155,11 @@ func (l *Link) awaitWindow(isFirst bool) bool {
 		c.mu.Unlock()
 		select {
 		case <-changed:
+		case <-stalled:
+			if !isFirst {
+				l.Close(&frame.Error{Condition: limitExceeded, Description: "the window of the session is closed for too long"})
+			}
+			return false
 		case <-l.ctx.Done():
 			return false
 		}
@@ -171,6 +185,17 @@ func (l *Link) Flushed() bool {
 	}
 	c.mu.Unlock()
 	return true
+}
+
+// Release notes that the Service has run settlements, so that they take no memory any more.
+func (l *Link) Release(all []Settlement) {
+	c := l.session.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range all {
+		c.queued -= one.held
+	}
+	c.settled.fire()
 }
 
 // Acknowledge answers settlements of the client, with the state of each.

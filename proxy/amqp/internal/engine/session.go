@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/sidebus/sidebus/proxy/amqp/internal/frame"
 )
 
@@ -152,18 +155,28 @@ func (s *session) link(handle uint32) (*Link, error) {
 type Settlement struct {
 	ID  uint32
 	Ref any // what the Service has sent it with
+
+	held int // bytes that count for the connection, until Release
 }
 
-// disposition returns a function that reports to the Service which deliveries the client settles.
-func (s *session) disposition(d *frame.Disposition) (after func()) {
+// disposition returns a function that reports to the Service which deliveries the client settles. Its bytes count until
+// the Service has run it: the state may be as large as the frame.
+func (s *session) disposition(d *frame.Disposition, size int) (after func()) {
 	if !d.IsReceiver || !settles(d) {
 		return nil // of what the client has sent, this side has settled all
 	}
 	var calls []func()
+	known := 0
 	for _, run := range s.settled(d.First, d.Last) {
+		known += len(run.all)
 		if accepted := run.link.accepted; accepted != nil && accepted.OnSettled != nil {
+			run.all[0].held = size
+			s.conn.queued += size
 			calls = append(calls, func() { accepted.OnSettled(run.all, d.State, !d.Settled) })
 		}
+	}
+	if uint64(known) <= uint64(d.Last-d.First) {
+		s.conn.dropped(d.State)
 	}
 	if d.First == d.Last && len(calls) == 0 && !d.Settled && d.First-s.nextDelivery >= 1<<31 {
 		s.send(&frame.Disposition{First: d.First, Last: d.First, Settled: true, State: lost})
@@ -197,23 +210,38 @@ type run struct {
 
 // settled takes the deliveries of a range of ids out of the unsettled ones.
 func (s *session) settled(first, last uint32) (runs []run) {
-	if last-first > maxUnsettled*handleMax {
-		return nil // no client has so many
-	}
-	for id := first; len(s.unsettled) > 0; id++ {
-		if o := s.unsettled[id]; o != nil {
-			delete(s.unsettled, id)
-			o.link.unsettled--
-			o.link.changed.fire()
-			if n := len(runs); n == 0 || runs[n-1].link != o.link {
-				runs = append(runs, run{link: o.link})
-			}
-			at := &runs[len(runs)-1]
-			at.all = append(at.all, Settlement{ID: id, Ref: o.ref})
+	for _, id := range s.within(first, last) {
+		o := s.unsettled[id]
+		delete(s.unsettled, id)
+		o.link.unsettled--
+		o.link.changed.fire()
+		if n := len(runs); n == 0 || runs[n-1].link != o.link {
+			runs = append(runs, run{link: o.link})
 		}
-		if id == last {
-			break
-		}
+		at := &runs[len(runs)-1]
+		at.all = append(at.all, Settlement{ID: id, Ref: o.ref})
 	}
 	return runs
+}
+
+// within returns the ids of a range that are not settled, in their order. It takes no longer than there are such ids,
+// however large the range is.
+func (s *session) within(first, last uint32) (ids []uint32) {
+	switch length := last - first; {
+	case length > maxUnsettled*handleMax: // no client has so many
+	case length <= uint32(len(s.unsettled)):
+		for n := range length + 1 {
+			if s.unsettled[first+n] != nil {
+				ids = append(ids, first+n)
+			}
+		}
+	default:
+		for id := range s.unsettled {
+			if id-first <= length {
+				ids = append(ids, id)
+			}
+		}
+		slices.SortFunc(ids, func(a, b uint32) int { return cmp.Compare(a-first, b-first) })
+	}
+	return ids
 }

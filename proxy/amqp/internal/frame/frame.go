@@ -30,6 +30,7 @@ type Frame struct {
 	Type    Type
 	Channel uint16
 	Body    Performative
+	Size    int    // of the performative in bytes, if it was read
 	Payload []byte // what follows the performative
 }
 
@@ -119,7 +120,7 @@ func (f *Frame) decode(body []byte) error {
 	if err := readInto(f.Body, described.Value); err != nil {
 		return &Malformed{err}
 	}
-	f.Payload = body[n:]
+	f.Size, f.Payload = n, body[n:]
 	return nil
 }
 
