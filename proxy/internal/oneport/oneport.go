@@ -214,6 +214,16 @@ func (c *peeked) Read(b []byte) (int, error) {
 	return 1, nil
 }
 
+// CloseWrite ends what is written, so that the other end reads all of it although it still writes: a connection that is
+// closed while something arrives is reset, and the last frame of AMQP, which says why it ends, may be lost.
+func (c *peeked) CloseWrite() error {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return half.CloseWrite()
+}
+
 // NetConn returns the connection below.
 func (c *peeked) NetConn() net.Conn { return c.Conn }
 

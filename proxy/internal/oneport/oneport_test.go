@@ -43,6 +43,10 @@ func start(t *testing.T, config oneport.Config) (addr string) {
 					read := make([]byte, 4)
 					if _, err := io.ReadFull(conn, read); err == nil {
 						_, _ = conn.Write([]byte(name + " " + string(read)))
+						half, ok := conn.(interface{ CloseWrite() error })
+						if !ok || half.CloseWrite() != nil {
+							t.Errorf("a connection of %s cannot be closed for writing alone, so its last bytes may be lost", name)
+						}
 					}
 				})
 			}
