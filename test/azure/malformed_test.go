@@ -37,7 +37,8 @@ func TestMalformedInputHarmsNoOther(t *testing.T) {
 		sent []byte
 		want string // in what the sidecar answers
 	}{
-		"another protocol":     {[]byte("GET / HTTP/1.1\r\n\r\n"), "AMQP"},
+		"HTTP without a host":  {[]byte("GET / HTTP/1.1\r\n\r\n"), "400 Bad Request"},
+		"another protocol":     {[]byte("ALERT\r\n\r\n"), "AMQP"},
 		"another version":      {[]byte("AMQP\x00\x02\x00\x00"), "AMQP"},
 		"no frame":             {append(bytes.Clone(amqpHeader), "this is not a frame, whatever it says"...), ""},
 		"begin before open":    {append(bytes.Clone(amqpHeader), beginFrame...), ""},
