@@ -208,14 +208,15 @@ func (c *Conn) Serve(service Service) (err error) {
 	reader := bufio.NewReaderSize(c.net, readBuffer)
 	defer func() { _ = c.net.Close() }()
 	defer c.end()
-	_ = c.net.SetDeadline(time.Now().Add(c.config.HandshakeTimeout))
+	openBy := time.Now().Add(c.config.HandshakeTimeout)
+	_ = c.net.SetDeadline(openBy)
 	if err := c.handshake(reader); err != nil {
 		return err
 	}
 	_ = c.net.SetDeadline(time.Time{})
 	var writer sync.WaitGroup
 	writer.Go(c.write)
-	err = c.read(frame.NewReader(reader, maxFrameSize))
+	err = c.read(frame.NewReader(reader, maxFrameSize), openBy)
 	c.shut(closeErrorFor(err))
 	c.drop()
 	writer.Wait()
@@ -243,8 +244,8 @@ func closeErrorFor(err error) *frame.Error {
 	}
 }
 
-// read handles frames until the connection ends.
-func (c *Conn) read(reader *frame.Reader) (err error) {
+// read handles frames until the connection ends. Until openBy the client must have opened it.
+func (c *Conn) read(reader *frame.Reader, openBy time.Time) (err error) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			if c.config.Panicked != nil {
@@ -254,7 +255,11 @@ func (c *Conn) read(reader *frame.Reader) (err error) {
 		}
 	}()
 	for {
-		_ = c.net.SetReadDeadline(time.Now().Add(2 * c.config.IdleTimeout))
+		deadline := openBy
+		if c.isOpen { // only this goroutine changes it
+			deadline = time.Now().Add(2 * c.config.IdleTimeout)
+		}
+		_ = c.net.SetReadDeadline(deadline)
 		f, err := reader.Next()
 		switch {
 		case c.ctx.Err() != nil, errors.Is(err, io.EOF):

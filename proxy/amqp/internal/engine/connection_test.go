@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -180,6 +181,28 @@ func TestAFrameBeforeOpenIsRefused(t *testing.T) {
 	p.send(0, &frame.Begin{})
 	if err := <-p.served; err == nil {
 		t.Error("the connection goes on")
+	}
+}
+
+// TestAClientThatDoesNotOpenIsCutOff has a client that only writes empty frames, which are signs of life.
+func TestAClientThatDoesNotOpenIsCutOff(t *testing.T) {
+	t.Parallel()
+	p := dial(t, engine.Config{HandshakeTimeout: 100 * time.Millisecond})
+	p.write(frame.AMQPHeader[:])
+	p.header(frame.AMQPHeader)
+	late := time.After(patience)
+	for {
+		select {
+		case err := <-p.served:
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("served until %v", err)
+			}
+			return
+		case <-late:
+			t.Fatal("the connection stays open")
+		case <-time.After(10 * time.Millisecond):
+			_, _ = p.net.Write(frame.Append(nil, frame.Frame{})) // which fails in the end
+		}
 	}
 }
 
