@@ -67,8 +67,8 @@ type Records interface {
 	// no deletion is noted.
 	IsForgotten(ctx context.Context, name string, incarnation int64) (bool, error)
 	// DeleteRecord deletes the record of an entity, or a subscription in the definition of its topic, if it is still
-	// the one of that incarnation. ENTITY_NOT_FOUND if not: then it completes what earlier deletions of the name have left,
-	// as DeleteEntity does.
+	// the one of that incarnation. ENTITY_NOT_FOUND if not: then it completes what earlier deletions of the name have
+	// left, as DeleteEntity does.
 	DeleteRecord(ctx context.Context, kind semantics.Kind, path string, incarnation int64) error
 	// DeleteForGood deletes a partition or a definition if it exists, and lets none be created under its path any more:
 	// that is ENTITY_NOT_FOUND. A creation that was under way when the entity was deleted leaves nothing behind.
