@@ -26,8 +26,8 @@ type Config struct {
 
 	// AMQPAddrs serve AMQP 1.0, AMQP over WebSockets and HTTP, for the SDKs of Service Bus; none: not served.
 	AMQPAddrs []string
-	// AMQPCertFile and AMQPKeyFile are a certificate of AMQPAddrs, PEM, which serve without TLS too, unless TLS has one.
-	// They are read again when they change.
+	// AMQPCertFile and AMQPKeyFile are a certificate of AMQPAddrs, PEM, which serve without TLS too, unless TLS has
+	// one. They are read again when they change.
 	AMQPCertFile, AMQPKeyFile string
 	// AuthorityDir is where AMQPAddrs have a certificate authority of their own if there is no certificate. Empty: none.
 	AuthorityDir string

@@ -58,9 +58,9 @@ func (p port) answers(t *testing.T) (got [6]bool) {
 			got[3*i+1] = answer.StatusCode == http.StatusOK
 			_ = answer.Body.Close()
 		}
-		socket, answer, err := websocket.Dial(t.Context(), scheme+"://"+p.addr+socketPath+"/", &websocket.DialOptions{
-			HTTPClient: client, Subprotocols: []string{"AMQPWSB10"},
-		})
+		options := websocket.DialOptions{HTTPClient: client, Subprotocols: []string{"AMQPWSB10"}}
+		//nolint:bodyclose // Dial says that it need not be closed
+		socket, answer, err := websocket.Dial(t.Context(), scheme+"://"+p.addr+socketPath+"/", &options)
 		if err == nil {
 			if answer.Header.Get("Sec-WebSocket-Protocol") != "AMQPWSB10" {
 				t.Errorf("the subprotocol is %q", answer.Header.Get("Sec-WebSocket-Protocol"))
@@ -192,9 +192,9 @@ func TestWebPagesGetNoWebSocket(t *testing.T) {
 	s := launchPort(t, func(*proxy.Config) {})
 	addr := s.proxy.AMQPAddrs()[0].String()
 	for origin, want := range map[string]bool{"http://" + addr: true, "https://example.com": false} {
-		socket, _, err := websocket.Dial(t.Context(), "ws://"+addr+socketPath, &websocket.DialOptions{
-			HTTPHeader: http.Header{"Origin": {origin}},
-		})
+		options := websocket.DialOptions{HTTPHeader: http.Header{"Origin": {origin}}}
+		//nolint:bodyclose // Dial says that it need not be closed
+		socket, _, err := websocket.Dial(t.Context(), "ws://"+addr+socketPath, &options)
 		if (err == nil) != want {
 			t.Errorf("%s: %v", origin, err)
 		}

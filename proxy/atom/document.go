@@ -3,6 +3,7 @@ package atom
 import (
 	"bytes"
 	"encoding/xml"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,22 +19,22 @@ const (
 
 // document writes XML. The prefixes of namespaces, and which elements declare them, are those of Service Bus: the SDK
 // for JavaScript looks for them.
-type document struct{ bytes.Buffer }
+type document struct{ written bytes.Buffer }
 
 // element writes an element with what inside writes. attributes are names and values in turn.
 func (d *document) element(name string, inside func(), attributes ...string) {
-	d.WriteString("<" + name)
-	for i := 0; i < len(attributes); i += 2 {
-		d.WriteString(" " + attributes[i] + `="` + escaped(attributes[i+1]) + `"`)
+	d.written.WriteString("<" + name)
+	for attribute := range slices.Chunk(attributes, 2) {
+		d.written.WriteString(" " + attribute[0] + `="` + escaped(attribute[1]) + `"`)
 	}
-	d.WriteString(">")
+	d.written.WriteString(">")
 	inside()
-	d.WriteString("</" + name + ">")
+	d.written.WriteString("</" + name + ">")
 }
 
 // text writes an element with a text.
 func (d *document) text(name, text string, attributes ...string) {
-	d.element(name, func() { d.WriteString(escaped(text)) }, attributes...)
+	d.element(name, func() { d.written.WriteString(escaped(text)) }, attributes...)
 }
 
 func (d *document) integer(name string, n int64) { d.text(name, strconv.FormatInt(n, 10)) }
@@ -89,7 +90,7 @@ func (x *exchange) entry(d *document, r resource, attributes ...string) {
 func (x *exchange) single(r resource) []byte {
 	var d document
 	x.entry(&d, r, "xmlns", atomNamespace)
-	return d.Bytes()
+	return d.written.Bytes()
 }
 
 // feed returns the document of a page of resources. next is the address of the next page, empty if there is none.
@@ -108,7 +109,7 @@ func (x *exchange) feed(title, next string, page []resource) []byte {
 			x.entry(&d, r)
 		}
 	}, "xmlns", atomNamespace)
-	return d.Bytes()
+	return d.written.Bytes()
 }
 
 // origin is where the client has found this API. The SDKs use https.

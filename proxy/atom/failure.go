@@ -2,12 +2,11 @@ package atom
 
 import (
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
-
-	"maps"
-	"slices"
 
 	"github.com/sidebus/sidebus/proxy/compat"
 	"github.com/sidebus/sidebus/proxy/internal/obs"

@@ -1,6 +1,6 @@
-// Package atom implements the management REST API of Service Bus, in Atom and XML, so that the administration clients of
-// its SDKs need no change (REST-10). It only translates: what an entity is, and who may change it, others decide. Its
-// Handler takes the requests of that API and passes all others on.
+// Package atom implements the management REST API of Service Bus, in Atom and XML, so that the administration clients
+// of its SDKs need no change (REST-10). It only translates: what an entity is, and who may change it, others decide.
+// Its Handler takes the requests of that API and passes all others on.
 package atom
 
 import (

@@ -433,8 +433,10 @@ func testRULE_10_RefusedReplacementChangesNothing(t *testing.T, h *fixture) {
 		rule semantics.Rule
 		want semantics.Code
 	}{
-		{always("there"), semantics.RuleNotFound}, {onSQL("r", "x ="), semantics.FilterInvalid},
-		{doing(always("r"), "SET"), semantics.ActionInvalid}, {always("no/name"), semantics.InvalidArgument},
+		{always("there"), semantics.RuleNotFound},
+		{onSQL("r", "x ="), semantics.FilterInvalid},
+		{doing(always("r"), "SET"), semantics.ActionInvalid},
+		{always("no/name"), semantics.InvalidArgument},
 	} {
 		h.topicRefused(c.want, func() error { return h.replaceRule(eu, c.rule) })
 	}

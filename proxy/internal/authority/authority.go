@@ -130,7 +130,8 @@ func template(name string, valid time.Duration) (*x509.Certificate, error) {
 	}
 	now := time.Now()
 	return &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-backdate), NotAfter: now.Add(valid),
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
+		NotBefore: now.Add(-backdate), NotAfter: now.Add(valid),
 	}, nil
 }
 
