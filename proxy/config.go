@@ -29,7 +29,8 @@ type Config struct {
 	// AMQPCertFile and AMQPKeyFile are a certificate of AMQPAddrs, PEM, which serve without TLS too, unless TLS has
 	// one. They are read again when they change.
 	AMQPCertFile, AMQPKeyFile string
-	// AuthorityDir is where AMQPAddrs have a certificate authority of their own if there is no certificate. Empty: none.
+	// AuthorityDir is where AMQPAddrs have a certificate authority of their own if there is no certificate. Empty:
+	// none.
 	AuthorityDir string
 
 	// SocketMode is the permissions of unix sockets, regardless of the umask. Zero is DefaultSocketMode.

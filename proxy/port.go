@@ -45,12 +45,14 @@ func (p *Proxy) openPort(ctx context.Context) error {
 	return nil
 }
 
-// portConfig returns how Config.AMQPAddrs serve over TLS. If there is a certificate for all addresses, nothing is served
-// without TLS there: a client certificate may be all that protects them.
+// portConfig returns how Config.AMQPAddrs serve over TLS. If there is a certificate for all addresses, nothing is
+// served without TLS there: a client certificate may be all that protects them.
 func (p *Proxy) portConfig(ctx context.Context) oneport.Config {
 	config := oneport.Config{NeedsTLS: p.certificates != nil}
 	if from := cmp.Or(p.amqpCertificates, p.certificates); from != nil {
-		config.TLS = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return from.current(hello.Context(), onePort) }
+		config.TLS = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			return from.current(hello.Context(), onePort)
+		}
 		return config
 	}
 	isOnTCP := slices.ContainsFunc(p.config.AMQPAddrs, func(addr string) bool { return !strings.HasPrefix(addr, "unix://") })

@@ -39,8 +39,6 @@ func (d *document) text(name, text string, attributes ...string) {
 
 func (d *document) integer(name string, n int64) { d.text(name, strconv.FormatInt(n, 10)) }
 
-func (d *document) bool(name string, is bool) { d.text(name, strconv.FormatBool(is)) }
-
 // time writes an instant. The zero time is that of something that has not happened.
 func (d *document) time(name string, at time.Time) { d.text(name, instant(at)) }
 

@@ -1,6 +1,6 @@
 // Package oneport serves AMQP and HTTP at the same addresses, each with and without TLS: the first bytes of a
-// connection are those of its protocol. Clients that say nothing take neither the place nor the memory of others: a connection
-// counts as opening until its protocol is known, and if too many are opening, the oldest of them is closed.
+// connection are those of its protocol. Clients that say nothing take neither the place nor the memory of others: a
+// connection counts as opening until its protocol is known, and if too many are opening, the oldest of them is closed.
 package oneport
 
 import (

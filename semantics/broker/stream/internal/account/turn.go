@@ -21,8 +21,8 @@ func (a *Account) BeginTurns(groups []Group) []int {
 	return follow
 }
 
-// EndTurn notes what was taken in a turn, and after what time to look again if that is nothing: 0 is at once. surplus is
-// as of Deliver.
+// EndTurn notes what was taken in a turn, and after what time to look again if that is nothing: 0 is at once. surplus
+// is as of Deliver.
 func (a *Account) EndTurn(
 	g Group, taken *delivery.Delivery, recheck time.Duration,
 ) (p *Session, surplus *delivery.Delivery) {
