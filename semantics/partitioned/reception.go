@@ -36,6 +36,7 @@ type reception[T any] struct {
 	found    []T
 	recheck  time.Duration // the shortest one, below 0 as long as no partition has been asked
 	failed   error
+	missing  []int        // partitions that were not there
 	answered bool         // some partition has
 	silent   map[any]bool // servers that did not answer
 }
@@ -62,6 +63,7 @@ func (r *reception[T]) run(ctx context.Context) (found []T, recheck time.Duratio
 		r.ask(ctx, quiet)
 	} else {
 		r.recheckAfter(until)
+		r.askMissing(ctx)
 	}
 	switch {
 	case len(r.found) > 0:
@@ -71,6 +73,19 @@ func (r *reception[T]) run(ctx context.Context) (found []T, recheck time.Duratio
 		r.recheckAfter(recheckAway)
 	}
 	return r.found, max(r.recheck, 0), nil
+}
+
+// askMissing completes the entity and asks the partitions that were missing, if others had something: that is locked,
+// so the call is not run again, as by on. Else what the missing ones have would wait as long as the others have
+// something.
+func (r *reception[T]) askMissing(ctx context.Context) {
+	if len(r.missing) == 0 || r.left == 0 {
+		return
+	}
+	now, _, err := r.store.look(ctx, r.source.Path, r.whole)
+	if err == nil && now == r.whole {
+		r.ask(ctx, r.missing)
+	}
 }
 
 // divide returns which partitions may have something and which have nothing, as far as this sidecar knows: they were
@@ -110,6 +125,9 @@ func (r *reception[T]) ask(ctx context.Context, partitions []int) {
 		for place, p := range some {
 			if err := inPartition(failed[place], p); err != nil {
 				r.failed = cmp.Or(r.failed, err)
+				if semantics.CodeOf(err) == semantics.EntityNotFound {
+					r.missing = append(r.missing, p)
+				}
 				if answers[place].isAway {
 					r.silent[r.server(ctx, p)] = true
 				}
