@@ -85,7 +85,10 @@ func (b *Broker) turned(
 	if err == nil {
 		err = b.takeMemory(ctx, source, messages)
 	}
-	if t.Failure = err; err == nil && len(messages) > 0 {
+	switch t.Failure = err; {
+	case err != nil:
+		t.Recheck = 0 // nothing wakes the session for what was given back
+	case len(messages) > 0:
 		t.Delivery = b.deliver(ctx, source, options, messages)
 	}
 	return t

@@ -3,6 +3,8 @@ package stream
 import (
 	"cmp"
 	"context"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -82,8 +84,13 @@ func (s *Subscription) begin(steps account.Steps) {
 	if len(steps.Looks) == 0 {
 		return
 	}
+	var looks sync.WaitGroup
+	for _, some := range byPartition(steps.Looks) {
+		looks.Add(1)
+		s.work.Go(func() { defer looks.Done(); s.look(some) })
+	}
 	done := make(chan struct{})
-	s.work.Go(func() { defer close(done); s.look(steps.Looks) })
+	s.work.Go(func() { looks.Wait(); close(done) })
 	slow := time.NewTimer(slowLook)
 	defer slow.Stop()
 	select {
@@ -92,7 +99,17 @@ func (s *Subscription) begin(steps account.Steps) {
 	}
 }
 
-// look takes messages of sessions.
+// byPartition divides looks by the partitions of their sessions, whose servers may hang.
+func byPartition(looks []account.Look) [][]account.Look {
+	var groups [semantics.MaxPartitions][]account.Look
+	for _, look := range looks {
+		_, p := look.Session.Lock.Partition()
+		groups[p] = append(groups[p], look)
+	}
+	return slices.DeleteFunc(groups[:], func(some []account.Look) bool { return len(some) == 0 })
+}
+
+// look takes messages of sessions of one partition.
 func (s *Subscription) look(looks []account.Look) {
 	turns := make([]semantics.Turn, len(looks))
 	for i, look := range looks {

@@ -1,6 +1,8 @@
 package account
 
 import (
+	"slices"
+
 	"github.com/sidebus/sidebus/semantics"
 	"github.com/sidebus/sidebus/semantics/broker/delivery"
 	"github.com/sidebus/sidebus/semantics/broker/internal/loop"
@@ -29,7 +31,8 @@ type ClosedSession struct {
 	Why  SessionEnd
 }
 
-// out is an event that waits for the client. There are no more messages in such events than the client has credits for.
+// out is an event that waits for the client. There are no more messages in such events than the client has credits for,
+// and one failure.
 type out struct {
 	Event
 	session *Session // nil: of none
@@ -53,11 +56,13 @@ func (a *Account) pushDelivery(p *Session, taken *delivery.Delivery) {
 	}
 }
 
-// Fail lets the client hear of a failure that passes.
+// Fail lets the client hear of a failure that passes, unless it has not read the last one yet.
 func (a *Account) Fail(e *semantics.Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.push(nil, Event{Failure: e})
+	if !slices.ContainsFunc(a.out, func(one out) bool { return one.Failure != nil }) {
+		a.push(nil, Event{Failure: e})
+	}
 }
 
 // NextEvent takes the next event of the sessions for the client, which knows of it then. It reports false if there is
