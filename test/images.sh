@@ -58,6 +58,11 @@ start() {
   read -ra command <<<"$(configuration Entrypoint | tr -d '[]') $(configuration Cmd | tr -d '[]')"
   buildah run "${settings[@]}" "$container" "${command[@]}" >"$work/log" 2>&1 &
   running=$!
+  # Two runs that begin at the same time make the same folders, and one of them fails.
+  for _ in {1..100}; do
+    if [[ -s "$work/log" ]] || ! kill -0 "$running" 2>/dev/null; then return; fi
+    sleep 0.1
+  done
 }
 
 inside() { # runs a command in the running container
