@@ -225,34 +225,32 @@ func (s *Store) ListEntities(
 func (s *Store) CreateRule(
 	ctx context.Context, subscription string, rule semantics.Rule,
 ) (created semantics.Rule, err error) {
-	_, name, _ := semantics.SplitSubscription(subscription)
-	err = s.onDefinition(ctx, subscription, func() error {
-		created, err = s.Store.CreateRule(ctx, subscription, rule)
-		return err
-	}, func(w *whole) error {
-		return s.defines(ctx, w, func() error {
-			created, err = s.Store.CreateRule(ctx, w.defined(name), rule)
-			return err
-		})
-	})
-	return created, err
+	return s.putRule(ctx, subscription, rule, s.Store.CreateRule)
 }
 
 // ReplaceRule implements semantics.Topics.
 func (s *Store) ReplaceRule(
 	ctx context.Context, subscription string, rule semantics.Rule,
 ) (replaced semantics.Rule, err error) {
+	return s.putRule(ctx, subscription, rule, s.Store.ReplaceRule)
+}
+
+// putRule creates or replaces a rule where the subscription is defined.
+func (s *Store) putRule(
+	ctx context.Context, subscription string, rule semantics.Rule,
+	put func(ctx context.Context, subscription string, rule semantics.Rule) (semantics.Rule, error),
+) (done semantics.Rule, err error) {
 	_, name, _ := semantics.SplitSubscription(subscription)
 	err = s.onDefinition(ctx, subscription, func() error {
-		replaced, err = s.Store.ReplaceRule(ctx, subscription, rule)
+		done, err = put(ctx, subscription, rule)
 		return err
 	}, func(w *whole) error {
 		return s.defines(ctx, w, func() error {
-			replaced, err = s.Store.ReplaceRule(ctx, w.defined(name), rule)
+			done, err = put(ctx, w.defined(name), rule)
 			return err
 		})
 	})
-	return replaced, err
+	return done, err
 }
 
 // DeleteRule implements semantics.Topics.

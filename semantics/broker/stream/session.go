@@ -3,8 +3,6 @@ package stream
 import (
 	"cmp"
 	"context"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/sidebus/sidebus/semantics"
@@ -84,29 +82,33 @@ func (s *Subscription) begin(steps account.Steps) {
 	if len(steps.Looks) == 0 {
 		return
 	}
-	var looks sync.WaitGroup
-	for _, some := range byPartition(steps.Looks) {
-		looks.Add(1)
-		s.work.Go(func() { defer looks.Done(); s.look(some) })
+	groups := byPartition(steps.Looks)
+	done := make(chan struct{}, len(groups))
+	for _, some := range groups {
+		s.work.Go(func() {
+			s.look(some)
+			done <- struct{}{}
+		})
 	}
-	done := make(chan struct{})
-	s.work.Go(func() { looks.Wait(); close(done) })
 	slow := time.NewTimer(slowLook)
 	defer slow.Stop()
-	select {
-	case <-done:
-	case <-slow.C:
+	for range groups {
+		select {
+		case <-done:
+		case <-slow.C:
+			return
+		}
 	}
 }
 
 // byPartition divides looks by the partitions of their sessions, whose servers may hang.
-func byPartition(looks []account.Look) [][]account.Look {
-	var groups [semantics.MaxPartitions][]account.Look
+func byPartition(looks []account.Look) map[int][]account.Look {
+	groups := map[int][]account.Look{}
 	for _, look := range looks {
 		_, p := look.Session.Lock.Partition()
 		groups[p] = append(groups[p], look)
 	}
-	return slices.DeleteFunc(groups[:], func(some []account.Look) bool { return len(some) == 0 })
+	return groups
 }
 
 // look takes messages of sessions of one partition.

@@ -92,17 +92,13 @@ func (a *Account) NextEvent() (Event, bool) {
 func (p *Session) Withdraw() (taken []*delivery.Delivery) {
 	p.account.mu.Lock()
 	defer p.account.mu.Unlock()
-	a := p.account
-	kept := a.out[:0]
-	for _, one := range a.out {
-		if one.session == p && one.Delivery != nil {
+	p.account.out = slices.DeleteFunc(p.account.out, func(one out) bool {
+		isTaken := one.session == p && one.Delivery != nil
+		if isTaken {
 			taken = append(taken, one.Delivery)
-		} else {
-			kept = append(kept, one)
 		}
-	}
-	clear(a.out[len(kept):])
-	a.out = kept
+		return isTaken
+	})
 	return taken
 }
 
