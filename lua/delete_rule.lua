@@ -25,16 +25,15 @@ local now, subscription, rule, version = now_ms(ARGV[1]), ARGV[2], ARGV[3], ARGV
 if redis.call("EXISTS", entity) == 0 then
   return { "ENTITY_NOT_FOUND" }
 end
-local member = find_rule(rules, subscription, rule)
+local member, letter = find_rule(rules, subscription, rule)
 if not member then
   return { "RULE_NOT_FOUND" }
 end
 redis.call("HLEN", entity) -- as in lib/base/check_key_types
 redis.call("HLEN", topic)
 redis.call("ZREM", rules, member)
-local at = #subscription + #rule + 3
 local removed = { s = 0, c = 0, o = 0 }
-removed[string.sub(member, at, at)] = -1
+removed[letter] = -1
 count_filters(topic, entity, removed)
 redis.call("HSET", topic, "version", version)
 touch(entity, now) -- IDLE-4

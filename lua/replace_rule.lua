@@ -33,15 +33,12 @@ local most_sql, most_correlation, version = tonumber(ARGV[6]), tonumber(ARGV[7])
 if redis.call("EXISTS", entity) == 0 then
   return { "ENTITY_NOT_FOUND" }
 end
-local member = find_rule(rules, subscription, rule)
+local member, old, created = find_rule(rules, subscription, rule)
 if not member then
   return { "RULE_NOT_FOUND" }
 end
-local at = #subscription + #rule + 3 -- of its letter
-local created = string.match(member, "^(%d+):", at + 1)
 local added = { s = 0, c = 0, o = 0 }
 added[letter] = 1
-local old = string.sub(member, at, at)
 added[old] = added[old] - 1
 redis.call("HLEN", entity) -- as in lib/base/check_key_types
 local over, limit = filters_over(topic, added, most_sql, most_correlation)

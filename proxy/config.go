@@ -29,8 +29,8 @@ type Config struct {
 	// AMQPCertFile and AMQPKeyFile are a certificate of AMQPAddrs, PEM, which serve without TLS too, unless TLS has
 	// one. They are read again when they change.
 	AMQPCertFile, AMQPKeyFile string
-	// AuthorityDir is where AMQPAddrs have a certificate authority of their own if there is no certificate. Empty:
-	// none.
+	// AuthorityDir is the folder of the certificate authority that AMQPAddrs use without a certificate from files.
+	// Empty: they serve without TLS then.
 	AuthorityDir string
 
 	// SocketMode is the permissions of unix sockets, regardless of the umask. Zero is DefaultSocketMode.

@@ -118,7 +118,7 @@ func TestAnAuthorityThatCannotBeWritten(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	if !strings.Contains(s.log.String(), "no certificate authority") {
-		t.Error("there is no warning")
+		t.Error("no warning was logged")
 	}
 }
 

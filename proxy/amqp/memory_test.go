@@ -48,7 +48,7 @@ func TestDeliveriesCountAsAnswers(t *testing.T) {
 	holding.attach(frame.Attach{IsReceiver: true, Source: &frame.Source{Address: "q"}})
 	one := uint32(1)
 	holding.send(&frame.Flow{IncomingWindow: 1, NextIncomingID: new(uint32), Handle: new(uint32), LinkCredit: &one})
-	want[*frame.Transfer](holding) // the first frame; there is no window for the others
+	want[*frame.Transfer](holding) // the first frame; the window has no space for others
 	management := other.node("q/$management")
 	peek := func() any {
 		status, _ := management.ask("com.microsoft:peek-message", codec.Map{

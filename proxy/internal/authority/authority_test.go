@@ -109,6 +109,6 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := authority.Open(dir, nil); err == nil {
-		t.Error("an authority that is no certificate is used")
+		t.Error("a file without a certificate is used as an authority")
 	}
 }

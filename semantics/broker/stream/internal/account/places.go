@@ -37,9 +37,9 @@ func (a *Account) Places() int {
 	return a.freePlaces()
 }
 
-// Open notes a session that was accepted. If there is no place, the session takes that of one with nothing to do and
-// begins when that has been given up, so that the client never sees more sessions than it wants. isRefused: there is no
-// such session either.
+// Open notes a session that was accepted. If all places are taken, it gets that of a session with nothing to do, and
+// begins when that one has been given up, so that the client never sees more sessions than it wants. isRefused: all
+// sessions have something to do.
 func (a *Account) Open(accepted *semantics.Session) (isRefused bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
