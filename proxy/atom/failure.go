@@ -2,11 +2,8 @@ package atom
 
 import (
 	"errors"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/sidebus/sidebus/proxy/compat"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
@@ -29,11 +26,7 @@ func (x *exchange) fail(err error) {
 	if x.failure.Code == semantics.ConflictInProgress {
 		sub = "40901" // for the SDK for JavaScript: nothing exists already
 	}
-	x.writeFailure(status, "SubCode="+sub+". "+serviceText(x.failure)+compat.Detail(x.failure))
-}
-
-func (x *exchange) writeFailure(status int, detail string) {
-	compat.WriteError(x, status, detail, x.failure)
+	compat.WriteError(x, status, "SubCode="+sub+". "+serviceText(x.failure)+compat.Detail(x.failure), x.failure)
 }
 
 // serviceText returns what Service Bus would say, where users look for that.
@@ -63,13 +56,4 @@ func refusal(err error, c call) error {
 	e := *semantics.AsError(err)
 	e.Err = &deniedError{c.name, c.claim}
 	return &e
-}
-
-func (x *exchange) failMethod() {
-	allowed := strings.Join(slices.Sorted(maps.Keys(x.route.calls())), ", ")
-	x.Header().Set("Allow", allowed)
-	x.failure = semantics.Errorf(
-		semantics.RouteNotFound, "the route does not accept %s; use %s", semantics.Shorten(x.request.Method), allowed,
-	)
-	x.writeFailure(http.StatusMethodNotAllowed, compat.Detail(x.failure))
 }

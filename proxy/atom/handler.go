@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sidebus/sidebus/proxy/access"
+	"github.com/sidebus/sidebus/proxy/compat"
 	"github.com/sidebus/sidebus/proxy/internal/admission"
 	"github.com/sidebus/sidebus/proxy/internal/obs"
 	"github.com/sidebus/sidebus/proxy/internal/response"
@@ -30,12 +31,7 @@ type Config struct {
 }
 
 // Handler handles HTTP requests. It is safe for concurrent use.
-type Handler struct {
-	Config
-
-	// crossOrigin refuses requests of web pages in a browser on this machine.
-	crossOrigin http.CrossOriginProtection
-}
+type Handler struct{ Config }
 
 // New returns a Handler.
 func New(config Config) *Handler { return &Handler{Config: config} }
@@ -78,20 +74,15 @@ func (x *exchange) serve(call call, isKnown bool, name string) {
 			x.fail(x.Calls.Recovered(x.request.Context(), name, recovered))
 		}
 	}()
-	ctx := x.request.Context()
-	if refused := admission.Refusal(ctx); refused != nil {
+	if refused := admission.RefusalOfRequest(x.request); refused != nil {
 		x.fail(refused)
 		return
 	}
-	if x.crossOrigin.Check(x.request) != nil {
-		x.fail(semantics.Errorf(semantics.PermissionDenied, "cross-origin requests are not permitted"))
-		return
-	}
 	if !isKnown {
-		x.failMethod()
+		x.failure = compat.WriteWrongMethod(x, x.request.Method, x.route.calls())
 		return
 	}
-	ctx, err := x.authorize(ctx, call)
+	ctx, err := x.authorize(x.request.Context(), call)
 	if err != nil {
 		x.fail(refusal(err, call))
 		return

@@ -3,7 +3,9 @@ package compat
 import (
 	"bytes"
 	"encoding/xml"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,6 +70,17 @@ type errorBody struct {
 
 // StatusOf returns the status of an error.
 func StatusOf(e *semantics.Error) int { return wireerror.StatusOf(e, statuses[e.Code]) }
+
+// WriteWrongMethod answers a request whose path has verbs, by method, but none of its own method. It returns the error.
+func WriteWrongMethod[V any](w http.ResponseWriter, method string, verbs map[string]V) *semantics.Error {
+	allowed := strings.Join(slices.Sorted(maps.Keys(verbs)), ", ")
+	w.Header().Set("Allow", allowed)
+	failure := semantics.Errorf(
+		semantics.RouteNotFound, "the route does not accept %s; use %s", semantics.Shorten(method), allowed,
+	)
+	WriteError(w, http.StatusMethodNotAllowed, Detail(failure), failure)
+	return failure
+}
 
 // writeFailure answers a request that failed.
 func writeFailure(w http.ResponseWriter, failure *semantics.Error) {

@@ -5,11 +5,8 @@ package compat
 
 import (
 	"errors"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -39,9 +36,6 @@ type Handler struct {
 
 	locks  locks
 	topics topics
-
-	// crossOrigin refuses requests of web pages in a browser on this machine.
-	crossOrigin http.CrossOriginProtection
 }
 
 // New returns a Handler.
@@ -101,16 +95,12 @@ func (x *exchange) serve(what verb, isKnown bool, name string) {
 			x.fail(x.Calls.Recovered(x.request.Context(), name, recovered))
 		}
 	}()
-	if refused := admission.Refusal(x.request.Context()); refused != nil {
+	if refused := admission.RefusalOfRequest(x.request); refused != nil {
 		x.fail(refused)
 		return
 	}
-	if x.crossOrigin.Check(x.request) != nil {
-		x.fail(semantics.Errorf(semantics.PermissionDenied, "cross-origin requests are not permitted"))
-		return
-	}
 	if !isKnown {
-		x.failMethod()
+		x.failure = WriteWrongMethod(x, x.request.Method, x.route.verbs)
 		return
 	}
 	if err := x.authorize(what); err != nil {
@@ -158,15 +148,6 @@ func (x *exchange) dispatch(what verb) error {
 func (x *exchange) fail(err error) {
 	x.failure = obs.Failure(err)
 	writeFailure(x, x.failure)
-}
-
-func (x *exchange) failMethod() {
-	allowed := strings.Join(slices.Sorted(maps.Keys(x.route.verbs)), ", ")
-	x.Header().Set("Allow", allowed)
-	x.failure = semantics.Errorf(
-		semantics.RouteNotFound, "the route does not accept %s; use %s", semantics.Shorten(x.request.Method), allowed,
-	)
-	WriteError(x, http.StatusMethodNotAllowed, Detail(x.failure), x.failure)
 }
 
 // Limits of the timeout parameter in seconds (REST-8).

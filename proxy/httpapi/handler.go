@@ -35,9 +35,6 @@ type Handler struct {
 	responses  *response.Tracker
 	calls      *obs.Calls
 	authorizer access.Authorizer
-
-	// crossOrigin refuses requests of web pages in a browser on this machine.
-	crossOrigin http.CrossOriginProtection
 }
 
 // New returns a Handler over the services. The authorizer authorizes every call, except of the description of the API.
@@ -118,12 +115,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, x *exchange) {
 			writeError(w, x, h.calls.Recovered(r.Context(), obs.Method(x.method), recovered))
 		}
 	}()
-	if refused := admission.Refusal(r.Context()); refused != nil {
+	if refused := admission.RefusalOfRequest(r); refused != nil {
 		writeError(w, x, refused)
-		return
-	}
-	if h.crossOrigin.Check(r) != nil {
-		writeError(w, x, semantics.Errorf(semantics.PermissionDenied, "cross-origin requests are not permitted"))
 		return
 	}
 	if r.URL.Path == "/openapi.json" {

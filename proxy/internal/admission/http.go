@@ -147,6 +147,21 @@ func Refusal(ctx context.Context) *semantics.Error {
 	return nil
 }
 
+// crossOrigin knows requests of web pages in a browser on this machine.
+var crossOrigin http.CrossOriginProtection
+
+// RefusalOfRequest returns the reason to refuse a request of an API, or nil: that of Refusal, or that a web page of
+// another origin makes it.
+func RefusalOfRequest(r *http.Request) *semantics.Error {
+	if refused := Refusal(r.Context()); refused != nil {
+		return refused
+	}
+	if crossOrigin.Check(r) != nil {
+		return semantics.Errorf(semantics.PermissionDenied, "cross-origin requests are not permitted")
+	}
+	return nil
+}
+
 // Begin implements semantics.Waits. If the wait is ended early, the connection is closed after the response. Begin
 // releases the memory of the request, which is decoded by now, so that waits do not use it up.
 func (v *httpRequest) Begin() (ended <-chan struct{}, end func(), err error) {
