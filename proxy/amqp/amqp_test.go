@@ -58,14 +58,7 @@ func TestSendsThatAreRefused(t *testing.T) {
 		{"too large", "amqp:link:message-size-exceeded", q, data(strings.Repeat("x", 300<<10))},
 		{"far too large", "amqp:link:message-size-exceeded", q, data(strings.Repeat("x", 500<<10))},
 	} {
-		id, rest := c.next, row.payload
-		c.next++
-		for first := true; first || len(rest) > 0; first = false {
-			piece := rest[:min(len(rest), 60<<10)]
-			rest = rest[len(piece):]
-			c.send(&frame.Transfer{Handle: row.handle, DeliveryID: &id, More: len(rest) > 0}, piece...)
-		}
-		rejected, ok := want[*frame.Disposition](c).State.(frame.Rejected)
+		rejected, ok := c.transferLarge(row.handle, row.payload).(frame.Rejected)
 		if !ok || rejected.Error.Condition != row.condition || rejected.Error.Info.Get("sidebus:reason") == nil {
 			t.Errorf("%s: %+v", row.name, rejected.Error)
 		}

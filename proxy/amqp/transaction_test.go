@@ -139,18 +139,25 @@ func TestTX_5_SettlementsHappenWhenDischarged(t *testing.T) {
 	}
 }
 
+// exchangeIn receives a message of a queue, and declares a transaction that completes it and sends another one there.
+func (c *client) exchangeIn(queue string) (co coordinator, id []byte, token semantics.LockToken) {
+	c.Helper()
+	co, sender := c.coordinator(), c.sender(queue)
+	c.transfer(sender, data("x"))
+	c.receiver(queue, 1)
+	token = tokenOf(want[*frame.Transfer](c))
+	id = co.declare()
+	c.put(sender, id, "in it")
+	c.settleIn(0, id, frame.Accepted{})
+	return co, id, token
+}
+
 func TestTX_5_LostLockFailsTheDischarge(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	s.queue("q", nil)
 	c := s.dial(nil).open()
-	co, sender := c.coordinator(), c.sender("q")
-	c.transfer(sender, data("x"))
-	c.receiver("q", 1)
-	token := tokenOf(want[*frame.Transfer](c))
-	id := co.declare()
-	c.put(sender, id, "with it")
-	c.settleIn(0, id, frame.Accepted{})
+	co, id, token := c.exchangeIn("q")
 	if _, err := s.broker.Abandon(t.Context(), semantics.Source{Path: "q"}, []semantics.LockToken{token}, semantics.AbandonOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -258,13 +265,7 @@ func TestTX_6_RollbackLeavesLocks(t *testing.T) {
 	s := start(t, nil)
 	s.queue("q", nil)
 	c := s.dial(nil).open()
-	co, sender := c.coordinator(), c.sender("q")
-	c.transfer(sender, data("x"))
-	c.receiver("q", 1)
-	token := tokenOf(want[*frame.Transfer](c))
-	id := co.declare()
-	c.put(sender, id, "not sent")
-	c.settleIn(0, id, frame.Accepted{})
+	co, id, token := c.exchangeIn("q")
 	if condition := co.discharge(id, true); condition != "" {
 		t.Errorf("rolled back with %s", condition)
 	}

@@ -14,25 +14,31 @@ import (
 
 // uncompared is a Store of servers of which each has the partitions of one number. Partition 0 of the queue stuck must
 // be compared, and the server of its record is away.
-type uncompared struct {
+type uncompared struct{ comparing }
+
+// comparing is a Store in the present history that lets its partitions be compared, while some server may be away.
+type comparing struct {
 	partitioned.Below
 	compare func(ctx context.Context, path string) error
 	isAway  atomic.Bool
 }
 
-func (*uncompared) Server(_ context.Context, path string) any {
-	return fmt.Sprint("server ", semantics.PartitionIn(path))
+func (c *comparing) ComparedBy(compare func(ctx context.Context, path string) error) {
+	c.compare = compare
 }
 
-func (u *uncompared) ComparedBy(compare func(ctx context.Context, path string) error) {
-	u.compare = compare
-}
-
-func (*uncompared) History(context.Context, string) (string, bool, error) {
+func (*comparing) History(context.Context, string) (string, bool, error) {
 	return "present", false, nil
 }
 
-func (*uncompared) NoteCompared(context.Context, string, string) (bool, error) { return true, nil }
+func (*comparing) NoteCompared(context.Context, string, string) (bool, error) { return true, nil }
+
+// errAway is the error of a call to the server that is away.
+var errAway = &semantics.Error{Code: semantics.StoreUnavailable, Message: "test", RetryAfter: time.Second}
+
+func (*uncompared) Server(_ context.Context, path string) any {
+	return fmt.Sprint("server ", semantics.PartitionIn(path))
+}
 
 // guard is what comes before each call in a partition.
 func (u *uncompared) guard(ctx context.Context, path string) error {
@@ -44,7 +50,7 @@ func (u *uncompared) guard(ctx context.Context, path string) error {
 
 func (u *uncompared) GetEntity(ctx context.Context, kind semantics.Kind, path string) (semantics.Entity, error) {
 	if path == "stuck" && u.isAway.Load() {
-		return semantics.Entity{}, &semantics.Error{Code: semantics.StoreUnavailable, Message: "test", RetryAfter: time.Second}
+		return semantics.Entity{}, errAway
 	}
 	if err := u.guard(ctx, path); err != nil {
 		return semantics.Entity{}, err
@@ -65,7 +71,7 @@ func (u *uncompared) Receive(
 // has is not, because that one answers.
 func TestPART_7_OnlyThePartitionThatCannotBeComparedIsSkipped(t *testing.T) {
 	t.Parallel()
-	below := &uncompared{Below: memstore.New()}
+	below := &uncompared{comparing{Below: memstore.New()}}
 	store := partitioned.New(below)
 	ctx := t.Context()
 	options := semantics.DefaultOptions()

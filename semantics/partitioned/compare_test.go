@@ -13,28 +13,16 @@ import (
 
 // withoutRecord is a Store all of whose partitions are to be compared while the server of the records does not answer.
 type withoutRecord struct {
-	partitioned.Below
-	compare func(ctx context.Context, path string) error
-	isAway  atomic.Bool
-	asked   atomic.Int32 // calls that waited for that server
+	comparing
+	asked atomic.Int32 // calls that waited for that server
 }
 
 func (*withoutRecord) Server(_ context.Context, path string) any { return semantics.PartitionIn(path) }
 
-func (w *withoutRecord) ComparedBy(compare func(ctx context.Context, path string) error) {
-	w.compare = compare
-}
-
-func (*withoutRecord) History(context.Context, string) (string, bool, error) {
-	return "present", false, nil
-}
-
-func (*withoutRecord) NoteCompared(context.Context, string, string) (bool, error) { return true, nil }
-
 func (w *withoutRecord) GetEntity(ctx context.Context, kind semantics.Kind, path string) (semantics.Entity, error) {
 	if !semantics.IsPartition(path) && w.isAway.Load() {
 		w.asked.Add(1)
-		return semantics.Entity{}, &semantics.Error{Code: semantics.StoreUnavailable, Message: "test", RetryAfter: time.Second}
+		return semantics.Entity{}, errAway
 	}
 	return w.Below.GetEntity(ctx, kind, path)
 }
@@ -51,7 +39,7 @@ func (w *withoutRecord) Receive(
 // A server of a record that does not answer holds up one partition, not each of those that are to be compared.
 func TestPART_7_OneComparisonWaitsForTheServerOfARecord(t *testing.T) {
 	t.Parallel()
-	below := &withoutRecord{Below: memstore.New()}
+	below := &withoutRecord{comparing: comparing{Below: memstore.New()}}
 	store, ctx := partitioned.New(below), t.Context()
 	options := semantics.DefaultOptions()
 	options.Partitions = 64
