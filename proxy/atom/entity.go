@@ -50,11 +50,7 @@ func (x *exchange) resource(ctx context.Context, e semantics.Entity) (resource, 
 
 // putEntity creates an entity, or replaces the description of one (ENT-6, ENT-7).
 func (x *exchange) putEntity(ctx context.Context) (int, []byte, error) {
-	isUpdate, err := x.isUpdate()
-	if err != nil {
-		return 0, nil, err
-	}
-	description, err := x.read()
+	description, isUpdate, err := x.read()
 	if err != nil {
 		return 0, nil, err
 	}

@@ -120,29 +120,24 @@ func (x *exchange) write(status int, body []byte) {
 // maxBody is the most bytes of a request: a rule with as many properties as a message may have, and its markup.
 const maxBody = 256 << 10
 
-// read reads the description in the body of a request: what is in the content of an entry.
-func (x *exchange) read() (*element, error) {
+// read reads a PUT: the description in its body, which is in the content of an entry, and whether it changes what
+// exists.
+func (x *exchange) read() (description *element, isUpdate bool, err error) {
+	match := strings.TrimSpace(x.request.Header.Get("If-Match"))
+	if match != "" && match != "*" {
+		return nil, false, semantics.InvalidField("If-Match", "must be * or absent; entities have no tags")
+	}
 	body, failed := admission.ReadBody(x.ResponseWriter, x.request, "entry", maxBody)
 	if failed != nil {
-		return nil, failed
+		return nil, false, failed
 	}
 	root, err := parse(body)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	content := root.child("content")
 	if root.name != "entry" || content == nil || len(content.children) != 1 {
-		return nil, semantics.InvalidField("entry", "must be an entry of Atom whose content is one description")
+		return nil, false, semantics.InvalidField("entry", "must be an entry of Atom whose content is one description")
 	}
-	return content.children[0], nil
-}
-
-// isUpdate reports whether a PUT changes what exists.
-func (x *exchange) isUpdate() (bool, error) {
-	switch match := strings.TrimSpace(x.request.Header.Get("If-Match")); match {
-	case "", "*":
-		return match != "", nil
-	default:
-		return false, semantics.InvalidField("If-Match", "must be * or absent; entities have no tags")
-	}
+	return content.children[0], match == "*", nil
 }

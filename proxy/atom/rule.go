@@ -48,11 +48,7 @@ func (x *exchange) ruleResource(rule semantics.Rule) resource {
 
 // putRule creates a rule, or replaces one.
 func (x *exchange) putRule(ctx context.Context) (int, []byte, error) {
-	isUpdate, err := x.isUpdate()
-	if err != nil {
-		return 0, nil, err
-	}
-	description, err := x.read()
+	description, isUpdate, err := x.read()
 	if err != nil {
 		return 0, nil, err
 	}
